@@ -1,7 +1,10 @@
-"""Automata at work: a text in, columns out; a large one in two halves, by two threads.
+"""Parse large files by automata: a format describes its usual files as a graph, and one kernel fills columns.
 
-The second half begins at a place that looks like the beginning of a record. Whether it is one shows when the first half
-has been read: then both lead on in the same way. If they do not, the text is read as a whole.
+A *point* is a position between two words, where space is allowed; a word leads from one point to another. If the
+automaton does not accept a file, the format's general reader reads it and reports its errors.
+
+Large texts are read in two halves, by two threads. The second half begins at a position that looks like the start of a
+record. If the first half then leads to the same state there, the guess was right; else the text is read as a whole.
 """
 
 import os
@@ -23,12 +26,12 @@ from plume_py.history.source import Buffer
 
 DIGITS = b"-0123456789"
 
-# The states of a point: reached by a word, by space after it, and by a newline.
+# The states of a point: after a word, after space, and after a newline.
 Point = tuple[int, ...]
 
 
 class Tables(NamedTuple):
-    """What the kernel goes by."""
+    """The tables of an automaton, for the kernel."""
 
     classes: Int8s
     after: npt.NDArray[np.int16]
@@ -37,9 +40,9 @@ class Tables(NamedTuple):
 
 
 class BulkGrammar(NamedTuple):
-    """The usual file of a format: the tables, the state to start in, and those that may be the last.
+    """The grammar of a format's usual files: the tables, the first state, and the states that may be the last.
 
-    A large file is cut in two behind ``mark`` (or before it, if it is a bracket); there it goes on from ``middle``.
+    A large file is cut after ``mark`` (before it if it is a bracket); the second half starts in the state ``middle``.
     """
 
     tables: Tables
@@ -50,9 +53,9 @@ class BulkGrammar(NamedTuple):
 
 
 class Automaton:
-    """Tables in the making. ``space`` may stand between words; a newline, too, and is counted if ``count_lines``.
+    """Builds the tables. ``space`` may occur between words, and newlines, which ``count_lines`` counts.
 
-    ``brackets``: what needs no space before it; empty if nothing does.
+    Words need no space before and after ``brackets``; if ``brackets`` is empty, no word needs space.
     """
 
     def __init__(self, space: bytes, *, newline: bool = True, count_lines: bool = False, brackets: bytes = b"") -> None:
@@ -62,8 +65,8 @@ class Automaton:
         self._steps: list[dict[int, int]] = []
         self._does: list[tuple[int, int]] = []
         self._joined: list[tuple[Point, Point]] = []
-        self._tight: set[int] = set()  # here a word has just ended that needs space after it
-        self._state()  # the end of it
+        self._tight: set[int] = set()  # states after a word that needs space after it
+        self._state()  # state 0: not accepted
 
     def _state(self, action: int = kernels.NOTHING, operand: int = 0) -> int:
         self._steps.append({})
@@ -71,7 +74,7 @@ class Automaton:
         return len(self._steps) - 1
 
     def point(self, action: int = kernels.NOTHING, operand: int = 0) -> Point:
-        """A new place between words; what is done when a word leads there."""
+        """Return a new point; ``action`` runs when a word leads to it."""
         point: Point = (self._state(action, operand), self._state())
         if self._newline:
             point = (*point, self._state(kernels.COUNT, kernels.LINE))
@@ -81,15 +84,15 @@ class Automaton:
         return point
 
     def bare(self, action: int = kernels.NOTHING, operand: int = 0) -> Point:
-        """A new place at which no space may stand."""
+        """Return a new point where no space is allowed."""
         return (self._state(action, operand),)
 
     def loop(self, point: Point, letters: bytes) -> None:
-        """These may stand there, however many."""
+        """Allow any number of these letters at a point."""
         self._steps[point[0]].update(dict.fromkeys(letters, point[0]))
 
     def word(self, start: Point, text: bytes, to: Point | None = None, action: int = 0, operand: int = 0) -> Point:
-        """``text`` leads from one point to another, or to a new one at which something is done."""
+        """Add a word from one point to another, or to a new one with an action; return the target."""
         to = to or self.point(action, operand)
         states = start
         for i, byte in enumerate(text):
@@ -105,17 +108,17 @@ class Automaton:
         return to
 
     def join(self, point: Point, other: Point) -> None:
-        """From ``point`` it goes on as from ``other``, whose words may be added later."""
+        """Let ``point`` continue like ``other``, whose words may be added later."""
         self._joined.append((point, other))
 
     def number(self, start: Point, to: Point) -> Point:
-        """An integer leads from one point to another, at which something is done with it."""
+        """Add an integer from one point to another, whose action stores it; return the target."""
         for digit in DIGITS:
             self.word(start, bytes([digit]), to)
         return to
 
     def string(self, start: Point, *, noted: bool) -> Point:
-        """A string of plain ASCII, whose place may be noted, leads to a new point."""
+        """Add a string of plain ASCII; its span is stored if ``noted``. Return the new point after it."""
         begin, inside = self.bare(kernels.SPAN if noted else kernels.NOTHING), self.bare()
         plain = bytes(byte for byte in range(32, 127) if byte not in b'"\\')
         self.word(start, b'"', begin)
@@ -125,7 +128,7 @@ class Automaton:
         return self.word(begin + inside, b'"', action=kernels.SPAN_END if noted else kernels.NOTHING)
 
     def tables(self) -> Tables:
-        """What the kernel goes by; bytes that lead to the same everywhere are of one class."""
+        """Return the tables; bytes with the same transitions in all states share a class."""
         for point, other in self._joined:
             for byte, state in self._steps[other[1]].items():
                 if byte not in self._space and byte not in self._newline:
@@ -148,21 +151,21 @@ class Automaton:
 
 
 def constant(register: int, number: int) -> int:
-    """The operand that sets a register."""
+    """Return the operand that sets a register to a number."""
     return number << kernels.REGISTER_BITS | register
 
 
 # --- parsing
 
-# Bytes from which on two threads are worth it.
+# Two threads pay off for texts of at least this many bytes.
 WORTH_CUTTING = 1 << 20
 
-# As many bytes, or numbers, as are compared or moved at once.
+# Number of bytes or numbers that are compared or moved at once.
 _PIECE = 1 << 18
 
 
 class Size(NamedTuple):
-    """What a piece of text can hold at most; items, if there are lists."""
+    """Upper bounds for a piece of text: operations, rows and items of lists."""
 
     ops: int
     rows: int
@@ -171,7 +174,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Columns:
-    """What has been read, and room for more; ``rows`` has the registers of a row, one after the other."""
+    """Output of the kernel, with spare capacity; ``rows`` has a row of values per register."""
 
     n: Int64s
     regs: Int64s
@@ -184,21 +187,21 @@ class Columns:
     items: Int64s
 
     def row(self, register: int) -> Int64s:
-        """What a register held, row by row."""
+        """Return the value of a register in each row."""
         field: Int64s = self.rows[register - kernels.FIRST_OP, : self.n[kernels.ROWS]]
         return field
 
 
-# What ``buf[start:stop]`` can hold at most.
+# Returns the upper bounds for ``buf[start:stop]``.
 Measure = Callable[[Any, int, int], Size]
 
 
 def parse_bulk(
     grammar: BulkGrammar, content: Buffer, at: int, fields: int, measure: Measure, registers: dict[int, int]
 ) -> Columns | None:
-    """The columns of ``content`` from ``at`` on, rows of so many fields; None if there is anything unusual.
+    """Return the columns of ``content`` from ``at`` on, with ``fields`` registers per row; None if it is not accepted.
 
-    ``registers`` begin as given here, and those of a row hold that again after each.
+    ``registers`` are initial values; after each row its registers are reset to them.
     """
     if at >= len(content):
         return None
@@ -219,7 +222,7 @@ def parse_bulk(
 
 
 def _buffer(content: Buffer) -> Any:
-    """``content`` as the kernel takes it: always as something that is not written to, or it would be compiled twice."""
+    """Return ``content`` as the kernel takes it, always read-only: a writable array would be compiled again."""
     buf = dispatch.byte_buffer(content, kernels)
     if isinstance(buf, np.ndarray):
         buf.setflags(write=False)
@@ -227,7 +230,7 @@ def _buffer(content: Buffer) -> Any:
 
 
 def _cut(grammar: BulkGrammar, content: Buffer, at: int) -> int:
-    """Where the second half may begin; 0 if there is none."""
+    """Return where the second half may begin; 0 for no cut."""
     if len(content) - at < WORTH_CUTTING or _cores() < 2:
         return 0
     found = content.find(grammar.mark, (at + len(content)) // 2)
@@ -238,7 +241,7 @@ def _cut(grammar: BulkGrammar, content: Buffer, at: int) -> int:
 def _read_pieces(
     grammar: BulkGrammar, buf: Any, places: Sequence[int], fields: int, measure: Measure, regs: Int64s
 ) -> list[Columns]:
-    """What stands between these places; there is room for lists if it turns out that there are any."""
+    """Read the pieces between these positions; allocate columns for lists only if there are any."""
     sizes = [measure(buf, start, stop) for start, stop in pairwise(places)]
     for with_lists in (False, True):
         pieces = _room(sizes, fields, with_lists)
@@ -251,7 +254,7 @@ def _read_pieces(
 
 
 def _room(sizes: list[Size], fields: int, with_lists: bool) -> list[Columns]:
-    """Room for each piece; its operations stand behind those of the piece before."""
+    """Allocate columns for each piece; its operations follow those of the piece before."""
     ops = sum(size.ops for size in sizes)
     kinds, keys, values = np.empty(ops, np.uint8), np.empty(ops, np.int64), np.empty(ops, np.int64)
     pieces, at = [], 0
@@ -276,7 +279,7 @@ def _room(sizes: list[Size], fields: int, with_lists: bool) -> list[Columns]:
 
 
 def _run_all(tasks: list[tuple[BulkGrammar, Any, int, int, int, Columns, Int64s]]) -> None:
-    """The first task here, each other by a thread of its own."""
+    """Run the first task in this thread and each other task in its own."""
     others = [Thread(target=_run, args=task) for task in tasks[1:]]
     for thread in others:
         thread.start()
@@ -308,13 +311,13 @@ def _run(grammar: BulkGrammar, buf: Any, state: int, at: int, stop: int, columns
 
 
 def _leads_on(grammar: BulkGrammar, first: Columns, byte: int) -> bool:
-    """Is the next state the same, whether the text goes on or begins in the middle?"""
+    """Return whether the first half leads to the state in which the second half began."""
     row = np.reshape(grammar.tables.after, (-1, kernels.CLASSES))[:, grammar.tables.classes[byte]]
     return bool(row[first.n[kernels.STATE]] == row[grammar.middle] > 0)
 
 
 def _merged(first: Columns, second: Columns, regs: Int64s) -> Columns:
-    """Two pieces as one. Operations are moved, not copied: there may be no memory to have them twice."""
+    """Return two pieces as one. Operations are moved in place, because memory may not suffice for a copy."""
     counted = first.regs - regs
     ops, lists, items, rows = first.n[:4].tolist()
     more_ops, more_lists, more_items, more_rows = second.n[:4].tolist()
@@ -334,7 +337,7 @@ def _merged(first: Columns, second: Columns, regs: Int64s) -> Columns:
 
 
 def _closed_up(first: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
-    """The column of which ``first`` is the beginning, without the gap between what is used of it and what follows."""
+    """Return the column that begins with ``first``, with the gap between its used part and the next piece closed."""
     column: npt.NDArray[Any] = first.base  # type: ignore[assignment]
     for at in range(0, more if used < len(first) else 0, _PIECE):
         size = min(_PIECE, more - at)
@@ -347,7 +350,10 @@ def _cores() -> int:
 
 
 def is_worth_it(work: int) -> bool:
-    """Is the kernel worth it, and therefore there? ``work``: what reading in another way takes, in steps of a loop."""
+    """Return whether the kernel pays off, and compile it if so.
+
+    ``work`` is the cost of the general reader in loop steps of plain Python.
+    """
     if not dispatch.worth_compiling(work, kernels):
         return False
     dispatch.prepare(dispatch.WORTH_COMPILING, kernels)
@@ -355,7 +361,7 @@ def is_worth_it(work: int) -> bool:
 
 
 def count(buf: Any, byte: bytes, start: int, stop: int) -> int:
-    """How often ``byte`` occurs in ``buf[start:stop]``."""
+    """Return how often ``byte`` occurs in ``buf[start:stop]``."""
     if isinstance(buf, bytes):
         return buf.count(byte, start, stop)
     pieces = (buf[at : min(at + _PIECE, stop)] for at in range(start, stop, _PIECE))

@@ -1,6 +1,10 @@
-"""EDN, as Jepsen and Elle write it: one map per operation, bare or inside one vector.
+"""Read EDN, as Jepsen and Elle write it: one map per operation, bare or inside one vector.
 
-A kernel turns EDN into lines of JSON, block by block; keywords keep their colon. ``jepsen`` does the rest.
+A kernel turns EDN into lines of JSON, block by block; keywords keep their colon. ``jepsen`` turns the operations into
+transactions.
+
+Large files are first parsed by an automaton (``bulk_parser``), without JSON and objects in between. It accepts what
+Jepsen writes about clients, if keys and values are integers, nil, and lists of integers.
 """
 
 from enum import StrEnum
@@ -35,7 +39,7 @@ from plume_py.history.source import Buffer, Source
 from plume_py.history.times import NO_TIME
 from plume_py.history.value_codes import NULL
 
-# Large enough that the cost of a block does not count, small enough for its objects not to.
+# Bytes per block: large enough that the cost per block is small, small enough for the memory of its objects.
 BLOCK = 1 << 22
 
 _CLOSE = "close every bracket that is opened"
@@ -61,14 +65,14 @@ PROBLEMS = {
 
 
 class EdnKind(StrEnum):
-    """A micro-operation: spelled as EDN has it, equal to what ``HistoryBuilder`` calls it."""
+    """A kind of micro-operation: decoded from its keyword, equal to the name that ``HistoryBuilder`` uses."""
 
     READ = ":r"
     WRITE = ":w"
     APPEND = ":append"
 
     def __new__(cls, keyword: str) -> "EdnKind":
-        """The keyword's name is the string, the keyword is the value."""
+        """Create a member whose string is the name and whose value is the keyword."""
         kind = str.__new__(cls, keyword[1:])
         kind._value_ = keyword
         return kind
@@ -77,7 +81,7 @@ class EdnKind(StrEnum):
 
 
 class EdnOperation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
-    """An operation map; everything else in it is skipped."""
+    """An operation; its other entries are skipped."""
 
     type: str = ""
     process: Any = None
@@ -97,14 +101,14 @@ DIALECT = Dialect(
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of an EDN history."""
+    """Return the raw columns of an EDN history."""
     content = source.content()
     columns = read_events(content) if is_large(len(content)) else None
     return read_blocks(BlockReader(content)) if columns is None else columns
 
 
 def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColumns:
-    """The raw columns of the operations that ``reader`` hands out; ``one_per_line``: no two may share a line."""
+    """Return the raw columns of a reader's operations. With ``one_per_line``, reject two operations on a line."""
     pairing = Pairing(DIALECT)
     before = 0
     with no_collector():
@@ -118,7 +122,7 @@ def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColu
 
 
 class BlockReader:
-    """Hands out the top-level forms of ``content``, as lines of JSON, some megabytes at a time."""
+    """Reads the top-level forms of ``content`` as lines of JSON, some megabytes at a time."""
 
     def __init__(self, content: Buffer, block: int = BLOCK) -> None:
         dispatch.prepare(STEPS * len(content), kernels)
@@ -132,7 +136,7 @@ class BlockReader:
         self._resize(min(block, len(content)))
 
     def next_block(self) -> tuple[bytes, list[int]]:
-        """Lines of JSON, and the source line of each; ``finished`` tells whether they were the last."""
+        """Return lines of JSON and the source line of each; then ``finished`` says whether these were the last."""
         while True:
             start, stop = self._at, min(self._at + self._block, len(self._content))
             last = stop == len(self._content)
@@ -147,13 +151,13 @@ class BlockReader:
             self.finished = problem == kernels.FINE
             if forms or self.finished:
                 return bytes(memoryview(self._out)[:size]), self._lines[:forms].tolist()
-            if self._at == start:  # one form is longer than a block
+            if self._at == start:  # a form is longer than a block
                 self._resize(2 * self._block)
 
     def _resize(self, block: int) -> None:
         self._block = block
         size = kernels.GROWTH * block + kernels.MARGIN
-        # Python is quicker to fill a bytearray, and compiled code knows only arrays.
+        # Plain Python fills a bytearray faster; compiled code requires an array.
         self._out: Any = bytearray(size) if isinstance(self._buffer, bytes) else np.empty(size, np.uint8)
         self._lines = np.empty(block + 1, np.int32)
 
@@ -169,7 +173,7 @@ class BlockReader:
 
 
 def _classify() -> bytes:
-    """The class of each byte."""
+    """Return the class of each byte, for the kernel."""
     classes = bytearray([kernels.UNKNOWN] * 128 + [kernels.SYMBOL] * 128)
     for members, kind in (
         (b" \t\r\f\v,", kernels.SPACE),
@@ -196,7 +200,7 @@ CLASSES = _classify()
 
 # --- large files
 
-# Plain Python's loop steps per byte of EDN, form by form.
+# Loop steps of the kernel in plain Python per byte of EDN.
 STEPS = 2
 
 _SPACE = b" \t\r\f\v,"
@@ -216,12 +220,12 @@ _NOT_GIVEN = {automaton.ID: -1, automaton.TIME: NO_TIME, automaton.INITIAL: NULL
 
 
 def is_large(size: int) -> bool:
-    """Are so many bytes worth the automaton?"""
+    """Return whether the automaton pays off for ``size`` bytes."""
     return is_worth_it(STEPS * size)
 
 
 def read_events(content: Buffer) -> RawColumns | None:
-    """The raw columns; None if there is anything unusual."""
+    """Return the raw columns by the automaton, or None if it does not accept the file."""
     grammar, closed = _edn_grammar()
     columns = parse_bulk(grammar, content, 0, _FIELDS, _measure, _NOT_GIVEN)
     if columns is None or not columns.n[automaton.ROWS]:
@@ -267,10 +271,11 @@ def _raw(columns: Columns) -> RawColumns:
 
 
 def _pair(kind: Int64s, process: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Transactions: the event that says what each did, its status, and where it began and ended.
+    """Pair invocations with completions.
 
-    A completion ends the invocation before it, if that is the last that its process did. A second invocation, or the
-    end of the history, gives up the one before.
+    Return, for each transaction, the event that has its operations, its status, and the positions where it began and
+    ended. A completion ends the invocation before it, if that is the last event of its process. A second invocation, or
+    the end of the history, leaves the invocation before it with an unknown outcome.
     """
     by_process = np.argsort(process, kind="stable")
     same = process[by_process][1:] == process[by_process][:-1]
@@ -280,7 +285,7 @@ def _pair(kind: Int64s, process: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s
     invokes = kind == _INVOKE
     taken = np.zeros(len(kind), np.bool_)
     taken[before[before >= 0]] = True
-    told = np.flatnonzero(~invokes | (before >= 0))  # these complete, or give up the one before
+    told = np.flatnonzero(~invokes | (before >= 0))  # completions, and second invocations
     left = np.flatnonzero(invokes & ~taken)
     events = np.concatenate((np.where(invokes[told], before[told], told), left))
     given_up = np.concatenate((invokes[told], np.ones(len(left), np.bool_)))
@@ -290,9 +295,9 @@ def _pair(kind: Int64s, process: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s
 
 
 def _chosen_ops(columns: Columns, events: Int64s, status: Int64s) -> tuple[slice | Int64s, Int64s]:
-    """The micro-operations of the transactions, and where those of each end.
+    """Return the micro-operations of the transactions, and where those of each end.
 
-    Who did not commit does not say what a read of nil saw.
+    Reads of nil by uncommitted transactions are skipped: their result is unknown.
     """
     total = int(columns.n[automaton.OPS])
     starts = np.append(columns.row(automaton.FIRST_OP), total)
@@ -311,7 +316,7 @@ def _known(columns: Columns, ops: Int64s) -> Bools:
 
 
 def _chosen_lists(columns: Columns, ops: slice | Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """The lists that belong to the chosen micro-operations."""
+    """Return the lists of the chosen micro-operations: their operations, ends and items."""
     lists, items = columns.n[automaton.LISTS], columns.n[automaton.ITEMS]
     owners, ends = columns.list_ops[:lists], columns.list_ends[: lists + 1]
     if isinstance(ops, slice) or not lists:
@@ -326,19 +331,19 @@ def _chosen_lists(columns: Columns, ops: slice | Int64s) -> tuple[Int64s, Int64s
     return place[owners[chosen]], moved, columns.items[which]
 
 
-# --- what the files look like
+# --- grammar
 
 
 @cache
 def _edn_grammar() -> tuple[BulkGrammar, Point]:
-    """Maps, bare or inside one vector; and where it ends if it is a vector."""
+    """Return the grammar of maps, bare or inside one vector, and the point after a vector."""
     grammar = Automaton(_SPACE, count_lines=True, brackets=_BRACKETS)
     start, between, end = grammar.point(), grammar.point(), grammar.point(automaton.COUNT, automaton.ENCLOSED)
     inside = grammar.word(start, b"[", action=automaton.COUNT, operand=automaton.ENCLOSED)
     field = grammar.point(automaton.BEGIN, automaton.LINE)
     for point in (start, inside, between):
         grammar.word(point, b"{", field)
-    # in one word, as an operation stands on the line of its tag
+    # one word, because the line of an operation is that of its tag
     grammar.word(start + inside + between, b"#jepsen.history.Op{", field)
     grammar.word(inside, b"]", end)
     after_map = _map(grammar, field)
@@ -348,7 +353,7 @@ def _edn_grammar() -> tuple[BulkGrammar, Point]:
 
 
 def _map(grammar: Automaton, start: Point) -> Point:
-    """The entries of an operation and the brace behind them."""
+    """Add the entries of an operation and its closing brace; return the point after it."""
     field = grammar.point()
 
     def named(name: bytes, bit: int) -> Point:
@@ -369,7 +374,7 @@ def _map(grammar: Automaton, start: Point) -> Point:
 
 
 def _ops(grammar: Automaton, start: Point, end: Point) -> None:
-    """The micro-operations."""
+    """Add the micro-operations."""
     op = grammar.point()
     after_op = grammar.point(automaton.OP)
     grammar.word(start, b"[", op)
@@ -388,7 +393,7 @@ def _ops(grammar: Automaton, start: Point, end: Point) -> None:
 
 
 def _list(grammar: Automaton, start: Point) -> Point:
-    """The elements of a list and the bracket behind them."""
+    """Add the elements of a list and its closing bracket; return the point after it."""
     item, end = grammar.point(automaton.NUMBER_ITEM), grammar.point(automaton.LIST_END)
     grammar.number(start, item)
     grammar.number(item, item)

@@ -1,10 +1,13 @@
-"""What Jepsen histories mean, however they are spelled: invocations and completions become transactions.
+"""Turn the operations of Jepsen histories into transactions, for EDN, history.txt and Elle JSON.
 
 A completion ``ok`` is a committed transaction, ``fail`` an aborted one, and ``info`` one of unknown outcome; so is an
-invocation that never completes. The session is the process; a transaction without a process has its own session.
+invocation that never completes. The session is the process. A transaction without a process has its own session.
 
-It begins with its invocation and ends with its completion, by ``time``. A history in which no client has a ``time``, or
-all have the same one, as in examples written by hand, still tells who came first, by the order of its lines.
+A transaction begins with its invocation and ends with its completion, by ``time``. If no client operation has a
+``time``, or all have the same one, as in handwritten examples, the order of the lines gives the times.
+
+Most values are lists of micro-operations, which one typed decoder reads. ``JepsenValues`` examines other values: keys
+and values of other types, reads without a value, and operations that read, write or compare-and-set one register.
 """
 
 from array import array
@@ -32,7 +35,7 @@ Ops = list[tuple[Any, Key, Value]]
 
 ABSENT = msgspec.Raw(b"null")
 
-# The key of a register whose operations name none.
+# The key of a register whose operations name no key.
 REGISTER = "register"
 _REGISTER_OPS = ("read", "write", "cas")
 _KINDS = ("r", "w", "append")
@@ -41,7 +44,7 @@ _WORKLOADS = "isocheck reads list-append and rw-register histories, and register
 
 
 class JepsenOperation(Protocol):
-    """One line of a history; a client's process is an integer."""
+    """One line of a history; the process of a client is an integer."""
 
     type: str
     process: Any
@@ -52,9 +55,9 @@ class JepsenOperation(Protocol):
 
 
 class Dialect(NamedTuple):
-    """How a format spells operations: ``mark`` stands before what are keywords in EDN.
+    """How a format spells operations: ``mark`` is the prefix of EDN keywords.
 
-    ``suspect``: may there be strings among these bytes that look like something else (see ``edn_atoms``)?
+    ``suspect`` returns whether bytes may have strings that look like other atoms (see ``edn_atoms``).
     """
 
     operation: "msgspec.json.Decoder[Any]"
@@ -65,7 +68,7 @@ class Dialect(NamedTuple):
 
 
 class NotTransactionalError(Exception):
-    """An operation that is neither a transaction nor one of a register."""
+    """An operation that is neither a transaction nor an operation of a register."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -73,7 +76,7 @@ class NotTransactionalError(Exception):
 
 
 class _BadMicroOpError(Exception):
-    """A micro-operation that means nothing; its argument says why."""
+    """A micro-operation that isocheck does not support; its argument says why."""
 
 
 class JepsenValues:
@@ -85,7 +88,7 @@ class JepsenValues:
         self._names_keys: bool | None = None  # do operations on registers say on which?
 
     def ops(self, line: int, operation: JepsenOperation) -> Ops | None:
-        """What an operation does, as far as its value says so; None if that is nil."""
+        """Return the operations in the value of an operation, or None if the value is nil."""
         value = bytes(operation.value)
         try:
             ops: Ops | None = self._dialect.ops.decode(value)
@@ -96,15 +99,18 @@ class JepsenValues:
         return ops
 
     def is_register(self, operation: JepsenOperation) -> bool:
-        """Does it read, write or compare-and-set a single register?"""
+        """Return whether it reads, writes or compare-and-sets a single register."""
         return self._register_op(operation) is not None
 
     def of_nil(self, operation: JepsenOperation) -> Ops | None:
-        """What an operation without a value does: only a register's read can do without."""
+        """Return the operations of an operation without a value: only a register's read has any."""
         return [("r", REGISTER, None)] if self._register_op(operation) == "read" else None
 
     def known(self, operation: JepsenOperation, ops: Ops) -> Ops:
-        """Without the reads of nil: what has not completed well does not say what it read, nor whether it compared."""
+        """Return ``ops`` of an uncommitted operation without its reads of unknown result.
+
+        These are reads of nil, and the read of a compare-and-set.
+        """
         compared = self._register_op(operation) == "cas"
         return [op for op in ops if op[0] != "r" or (op[2] is not None and not compared)]
 
@@ -150,7 +156,7 @@ class JepsenValues:
         if len(op) == 2:
             if kind != "r":
                 raise _BadMicroOpError("nothing to write" if kind == "w" else "nothing to append")
-            op = [*op, None]  # as destructuring in Clojure has it: what is not there is nil
+            op = [*op, None]  # a missing value is nil, as in Clojure's destructuring
         return kind, self._key(op[1]), self._value(kind, op[2])
 
     def _key(self, key: object) -> Key:
@@ -185,7 +191,7 @@ class JepsenValues:
     # --- registers
 
     def _on_register(self, line: int, operation: JepsenOperation, value: object) -> Ops | None:
-        """``:read v``, ``:write v`` and ``:cas [v v']`` of one register, or of register k as ``[k …]``."""
+        """Return the operations of ``:read v``, ``:write v`` or ``:cas [v v']``, with key k as ``[k …]``; else None."""
         name = self._register_op(operation)
         if name is None:
             return None
@@ -213,13 +219,13 @@ class JepsenValues:
             )
 
     def not_transactional(self, names: list[str], line: int) -> InputError:
-        """What to say of a history that holds something else; ``names`` are what its operations are called."""
+        """Return the error for a history of other operations, whose names are ``names``."""
         about = f" (its operations are {', '.join(names[:5])}{', ...' if len(names) > 5 else ''})" if names else ""
         return InputError(f"not a transactional read/write history{about}", where=f"line {line}", hint=_WORKLOADS)
 
 
 def _writes_lists(ops: Ops, value: bytes) -> bool:
-    if value.count(b"[") == len(ops) + 1:  # then there are no lists among the values
+    if value.count(b"[") == len(ops) + 1:  # then no value is a list
         return False
     return any(type(op[2]) is list and op[0] != "r" for op in ops)
 
@@ -231,7 +237,7 @@ def _is_list_of_micro_ops(value: object) -> bool:
 
 
 def spell(value: object, mark: str) -> str:
-    """A decoded value in the spelling of its format."""
+    """Return a decoded value as its format spells it."""
     if not mark:
         return msgspec.json.encode(value).decode()
     if isinstance(value, list):
@@ -247,7 +253,7 @@ def spell(value: object, mark: str) -> str:
 
 # --- invocations and completions
 
-# Operations of a history have indices and times of 64 bits, from 0 on (to Jepsen, -1 is no time).
+# The limit of indices and times, which begin at 0 (-1 means no time in Jepsen).
 _END = 2**63
 
 # Jepsen's times are nanoseconds.
@@ -257,7 +263,7 @@ _STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
 
 
 class Event(NamedTuple):
-    """An operation that begins or completes, its line, and its place among the operations of the file."""
+    """An operation that begins or completes, its line, and its position among the operations of the file."""
 
     line: int
     operation: JepsenOperation
@@ -275,15 +281,15 @@ class Pairing:
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
         self._running: dict[int, Event] = {}
         self._homeless = _Homeless()
-        self._time, self._index = array("q"), array("q")  # of each operation
+        self._time, self._index = array("q"), array("q")  # one entry per operation
         self._sessions = 0
         self._clients = 0
         self._others = 0
 
     def add_lines(self, text: bytes, lines: Sequence[int], fields: dict[str, object] | None = None) -> int:
-        """Add the operations of ``text``, one JSON object per line, which stand on ``lines`` of the file.
+        """Add the operations of ``text``, one JSON object per line, whose lines in the file are ``lines``.
 
-        Returns how many of ``fields`` they give: see ``json_names.given``.
+        Return how many of ``fields`` they have (see ``json_names.given``).
         """
         try:
             operations = self._dialect.operation.decode_lines(text)
@@ -296,7 +302,7 @@ class Pairing:
         return names
 
     def add(self, operations: Sequence[JepsenOperation], lines: Sequence[int]) -> None:
-        """Add operations, which stand on ``lines`` of the file."""
+        """Add operations, whose lines in the file are ``lines``."""
         invoke, running = self._invoke, self._running
         first = len(self._index)
         self._note_clocks(operations)
@@ -320,10 +326,10 @@ class Pairing:
         self._let_go(lines[0] if lines else 0)
 
     def _note_clocks(self, operations: Sequence[JepsenOperation]) -> None:
-        """The indices and times of operations, by position; an operation without an index gets one."""
+        """Append the index and time of each operation; an operation without an index gets its position."""
         for position, operation in enumerate(operations, len(self._index)):
             if type(operation.index) is not int or not 0 <= operation.index < _END:
-                operation.index = position  # as Jepsen itself numbers them
+                operation.index = position  # as Jepsen numbers operations
         self._index.extend([operation.index for operation in operations])
         times = [operation.time for operation in operations]
         if set(map(type, times)) != {int} or not 0 <= min(times) <= max(times) < _END:
@@ -331,7 +337,7 @@ class Pairing:
         self._time.extend(times)
 
     def _let_go(self, first_line: int) -> None:
-        """A value is a view of the whole block: of what still runs, keep only its own bytes."""
+        """Copy the values of open invocations, because a value is a view that keeps its whole block alive."""
         for process in reversed(self._running):
             line, operation, _ = self._running[process]
             if line < first_line:
@@ -339,7 +345,7 @@ class Pairing:
             operation.value = operation.value.copy()
 
     def columns(self, *, enclosed: bool) -> RawColumns:
-        """The raw columns; ``enclosed``: the file is one vector, and so may be empty."""
+        """Return the raw columns; ``enclosed``: the file is one vector, and so may be empty."""
         left: list[tuple[int | str, Event, int | None]]
         left = [(process, event, event.position) for process, event in self._running.items()]
         left += [(self._new_session(), event, begin) for event, begin in self._homeless.rest()]
@@ -365,7 +371,7 @@ class Pairing:
             self._complete(self._new_session(), event, *self._homeless.pop(shape))
 
     def _shape(self, event: Event) -> str:
-        """What an operation without a process does, but for what it reads."""
+        """Return the operations of an operation without a process as text, without the results of reads."""
         ops = self._done(event, None, "unknown")
         return _NIL if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
 
@@ -387,7 +393,7 @@ class Pairing:
         self._builder.add(session, ops, status=status, line=line, index=operation.index, begin=begin, end=position)
 
     def _done(self, event: Event, invocation: Event | None, status: str) -> Ops | None:
-        """What a completed operation did; where it does not say so itself, what it was asked to do."""
+        """Return the operations of a completed operation, from its invocation if its own value does not have them."""
         line, operation, _ = event
         ops = self._values.ops(line, operation)
         if ops is None and invocation is not None and (status != "committed" or self._values.is_register(operation)):
@@ -409,7 +415,7 @@ class Pairing:
         return InputError(problem, where=f"line {line}", hint=f"use {mark}invoke, {mark}ok, {mark}fail or {mark}info")
 
     def _bad_line(self, text: bytes, lines: Sequence[int]) -> InputError:
-        """The first of several lines that cannot be decoded."""
+        """Return the error for the first line that cannot be decoded."""
         for line, record in zip(lines, text.split(b"\n"), strict=False):
             try:
                 self._dialect.operation.decode(record)
@@ -438,7 +444,7 @@ class Pairing:
 
 
 def by_clock(positions: Times, time: Int64s, index: Int64s) -> Times:
-    """Times in place of the positions of operations in the file; the time and the index of each are given."""
+    """Return times for positions of operations in the file, given the time and the index of each operation."""
     begun, ended = positions.begin > NO_TIME, positions.end > NO_TIME
     is_used = np.zeros(len(index), np.bool_)
     is_used[positions.begin[begun]] = is_used[positions.end[ended]] = True
@@ -450,7 +456,7 @@ def by_clock(positions: Times, time: Int64s, index: Int64s) -> Times:
 
 
 def _clock(used: Int64s, time: Int64s, index: Int64s) -> tuple[Int64s, int | None]:
-    """What tells the times, by position, and its ticks per second; ``used`` are the positions that count."""
+    """Return the clock's value at each position and its ticks per second, given the positions of transactions."""
     told = time[used]
     if np.any(told > NO_TIME) and np.any(told != told[0]):
         return time, PER_SECOND
@@ -459,21 +465,22 @@ def _clock(used: Int64s, time: Int64s, index: Int64s) -> tuple[Int64s, int | Non
     return np.arange(len(index)), None
 
 
-# The shape of an operation that does not say what it does.
+# The shape of an operation without operations in its value.
 _NIL = "null"
 
 
 class _Homeless:
-    """Invocations without a process, by their shape: a completion belongs to the first open one of its own.
+    """Open invocations without a process, by their shape.
 
-    Which of several equal ones that is, nobody knows; so it begins when the first of them did, as it may have.
+    A completion belongs to the first open invocation of its shape. Equal invocations cannot be distinguished, so the
+    transaction begins when the first of them did, the earliest possible begin.
     """
 
     def __init__(self) -> None:
-        # ordered, as its first is asked for while others are taken out
+        # ordered: ``pop`` uses its first entry while others are removed
         self._open: OrderedDict[str, deque[Event]] = OrderedDict()
-        self._since: dict[str, int] = {}  # where the first of those stood that have been open together
-        self._guessed = False  # a completion that says nothing took an invocation that may be another's
+        self._since: dict[str, int] = {}  # position of the first invocation that is open together with others
+        self._guessed = False  # a completion without operations took an invocation that may be another's
 
     def add(self, shape: str, invocation: Event) -> None:
         same = self._open.setdefault(shape, deque())
@@ -482,7 +489,7 @@ class _Homeless:
         same.append(invocation)
 
     def pop(self, shape: str) -> tuple[Event | None, int | None]:
-        """The invocation of a completion, and where it began, if that is known."""
+        """Return the invocation of a completion, and the position where it began, if known."""
         if shape == _NIL and self._open:
             shape, self._guessed = next(iter(self._open)), True
         same = self._open.get(shape)
@@ -494,7 +501,7 @@ class _Homeless:
         return invocation, begin
 
     def rest(self) -> Iterable[tuple[Event, int | None]]:
-        """Those that never completed."""
+        """Return the invocations that never completed."""
         return [(event, self._begin(shape)) for shape, same in self._open.items() for event in same]
 
     def _begin(self, shape: str) -> int | None:
