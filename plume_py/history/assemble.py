@@ -102,7 +102,9 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         txn_index=raw.txn_index,
         times=_times(raw),
         format=format_name,
-        version_initial=_own_initials(raw, key_code, version_key, version_value, version_writer, op_version, txn_start),
+        version_initial=_initial_versions(
+            raw, key_code, version_key, version_value, version_writer, op_version, txn_start
+        ),
         warnings=_unread_duplicates(version_second),
     )
     _reject_odd_times(history)
@@ -113,7 +115,7 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
     return replace(history, init_txn=found, init_guessed=init_txn == "auto" and found != NOBODY)
 
 
-def _own_initials(
+def _initial_versions(
     raw: RawColumns,
     key_code: Int64s,
     version_key: Int32s,
@@ -376,7 +378,7 @@ def intern_versions(keys: Int32s, codes: Int64s, key_count: int, initial: int | 
     return ids, version_key[:found].copy(), version_code[:found].copy()
 
 
-def first_places(ids: Int32s, count: int) -> Int64s:
+def first_positions(ids: Int32s, count: int) -> Int64s:
     """Return the first position of each number below ``count`` in ``ids``."""
     places = np.empty(count, np.int64)
     places[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)

@@ -145,7 +145,7 @@ def _plant_transaction(
 def _append(history: History, planted: _Planted, keys: int, names: list[str]) -> History:
     """Return ``history`` with the planted transactions after its own."""
     txns, key_at, version_at = history.transactions, len(history.key_code), len(history.version_key)
-    key_atoms, key_code = _fresh(history.keys, history.key_code, keys)
+    key_atoms, key_code = _new_keys(history.keys, history.key_code, keys)
     values, digit_code = _digits(history)
     writer = [txns + planted.writers[v] if v in planted.writers else NOBODY for v in range(len(planted.versions))]
     new_sessions = planted.session[-1] + 1 if planted.session else 0
@@ -193,7 +193,7 @@ def _unused(codes: Int64s, count: int) -> Int64s:
     return np.setdiff1d(np.arange(len(codes) + count, dtype=np.int64), codes)[:count]
 
 
-def _fresh(atoms: Atoms, codes: Int64s, count: int) -> tuple[Atoms, Int64s]:
+def _new_keys(atoms: Atoms, codes: Int64s, count: int) -> tuple[Atoms, Int64s]:
     """Return ``count`` new keys: small integers, or names if the history has a table of keys."""
     if atoms.table is None:
         return atoms, _unused(codes, count)

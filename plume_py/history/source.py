@@ -105,7 +105,7 @@ class Source:
             self._raw = raw
             info = os.fstat(raw.fileno())
             self._opened = info if stat.S_ISREG(info.st_mode) else None
-            start, raw = _looked_at(raw)
+            start, raw = _peek(raw)
         except OSError as error:
             raise InputError(error.strerror or str(error)) from None
         self._compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
@@ -195,7 +195,7 @@ def _memory_bound() -> int:
     return (available() or 8 << 30) // 2
 
 
-def _looked_at(raw: BufferedReader) -> tuple[bytes, BufferedReader]:
+def _peek(raw: BufferedReader) -> tuple[bytes, BufferedReader]:
     """Return the first 8 bytes, and a stream that still has them. A pipe may first return fewer bytes."""
     start = raw.peek(8)[:8]
     if start and any(magic.startswith(start) and magic != start for magic in _MAGIC):
@@ -265,14 +265,14 @@ class XzStreams(io.RawIOBase):
         return True
 
     @override
-    def readinto(self, room: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         text = b""
         while not text and not self._at_end:
             if self._stream.eof:
-                self._go_on()
+                self._start_next_stream()
             else:
-                text = self._stream.decompress(self._input(), len(room))
-        room[: len(text)] = text
+                text = self._stream.decompress(self._input(), len(buffer))
+        buffer[: len(text)] = text
         return len(text)
 
     def _input(self) -> bytes:
@@ -283,7 +283,7 @@ class XzStreams(io.RawIOBase):
             raise EOFError
         return found
 
-    def _go_on(self) -> None:
+    def _start_next_stream(self) -> None:
         """Start the next stream, if there is one."""
         zeros, piece = 0, self._stream.unused_data or self._raw.read(_PIECE)
         while piece and not self._left:

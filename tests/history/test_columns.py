@@ -74,7 +74,7 @@ class Both:
         self._path.write_bytes(content)
         by_hand = self._load(format, False)
         for cut_from in (WHOLE, HALVES):
-            self._patch.setattr(bulk_parser, "WORTH_CUTTING", cut_from)
+            self._patch.setattr(bulk_parser, "MIN_CUT_SIZE", cut_from)
             assert self._load(format, True) == by_hand, content[:2000]
         return by_hand
 
@@ -196,7 +196,7 @@ def test_what_collect_records_is_usual(both: Both) -> None:
 def test_a_place_that_only_looks_like_a_beginning(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id has the bracket at which a document is cut, and an event goes on after its line."""
     cut = []
-    monkeypatch.setattr(bulk_parser, "_leads_on", _noted(bulk_parser._leads_on, cut))
+    monkeypatch.setattr(bulk_parser, "_states_agree", _noted(bulk_parser._states_agree, cut))
     ops = b'"ops": [["w", 1, 1], ["w", 2, 2]]'
     both.outcome(b'{"sessions": [[{%b, "id": "%b"}]]}' % (ops, b"{" * 200), "json")
     both.outcome(b'{"sessions": [[{%b}], [{%b}, {%b}]]}' % (ops, ops.replace(b"w", b"r"), ops), "json")

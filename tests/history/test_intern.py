@@ -66,4 +66,4 @@ def test_a_table_has_at_most_two_places_per_thing(monkeypatch):
 
 
 def test_where_numbers_stand_first():
-    assert assemble.first_places(np.array([0, 1, 0, 2, 1], np.int32), 3).tolist() == [0, 1, 3]
+    assert assemble.first_positions(np.array([0, 1, 0, 2, 1], np.int32), 3).tolist() == [0, 1, 3]

@@ -12,10 +12,10 @@ CLASSES = 64
 # Actions on entering a state, with an operand: a register, a number, or bits. The actions up to NUMBER_ITEM read a
 # number.
 NOTHING, NUMBER, NUMBER_SPAN, NUMBER_ITEM = 0, 1, 2, 3
-SET, OP, SAW, ROW, BEGIN, COUNT, LIST, LIST_END, NULL_VALUE, NULL_ITEM, SPAN, SPAN_END, RUN = range(4, 17)
+SET, OP, MARK_FIELD, ROW, BEGIN, COUNT, LIST, LIST_END, NULL_VALUE, NULL_ITEM, SPAN, SPAN_END, RUN = range(4, 17)
 
 # Registers of the operation and the whole text, then the registers that are stored as a row.
-KIND, KEY, VALUE, INITIAL, SEEN, LINE, SESSIONS, ENCLOSED = range(8)
+KIND, KEY, VALUE, INITIAL, FIELDS_SEEN, LINE, SESSIONS, ENCLOSED = range(8)
 FIRST_OP, PLACE, SESSION, ID, STATUS, TIME, SPAN_FROM, SPAN_TO, LEVEL = range(8, 17)
 REGISTERS = 17
 
@@ -101,15 +101,15 @@ def run(
             keys[ops] = regs[KEY]
             values[ops] = regs[VALUE]
             ops += 1
-        elif todo == SAW:
-            if regs[SEEN] & which:
+        elif todo == MARK_FIELD:
+            if regs[FIELDS_SEEN] & which:
                 state = 0
-            regs[SEEN] |= which
+            regs[FIELDS_SEEN] |= which
         elif todo == BEGIN:
             regs[FIRST_OP] = ops
             regs[PLACE] = regs[which]
         elif todo == ROW:
-            if regs[SEEN] & which != which:
+            if regs[FIELDS_SEEN] & which != which:
                 state = 0
             elif made == rows.shape[1]:
                 state = 0
@@ -118,7 +118,7 @@ def run(
                 for i in range(rows.shape[0]):
                     rows[i, made] = regs[FIRST_OP + i]
                 made += 1
-            regs[SEEN] = 0
+            regs[FIELDS_SEEN] = 0
             for i in range(SESSION, REGISTERS):
                 regs[i] = defaults[i]
         elif todo == COUNT:

@@ -158,7 +158,7 @@ def constant(register: int, number: int) -> int:
 # --- parsing
 
 # Two threads pay off for texts of at least this many bytes.
-WORTH_CUTTING = 1 << 20
+MIN_CUT_SIZE = 1 << 20
 
 # Number of bytes or numbers that are compared or moved at once.
 _PIECE = 1 << 18
@@ -214,7 +214,7 @@ def parse_bulk(
         first, second = _read_pieces(grammar, buf, (at, cut, stop), fields, measure, regs)
         if not first.n[kernels.STATE]:
             return None
-        if _leads_on(grammar, first, int(buf[cut])):
+        if _states_agree(grammar, first, int(buf[cut])):
             return _merged(first, second, regs) if second.n[kernels.STATE] in grammar.ends else None
         del first, second
     (whole,) = _read_pieces(grammar, buf, (at, stop), fields, measure, regs)
@@ -231,7 +231,7 @@ def _buffer(content: Buffer) -> Any:
 
 def _cut(grammar: BulkGrammar, content: Buffer, at: int) -> int:
     """Return where the second half may begin; 0 for no cut."""
-    if len(content) - at < WORTH_CUTTING or _cores() < 2:
+    if len(content) - at < MIN_CUT_SIZE or _cores() < 2:
         return 0
     found = content.find(grammar.mark, (at + len(content)) // 2)
     cut = found + (grammar.mark == b"\n")
@@ -244,7 +244,7 @@ def _read_pieces(
     """Read the pieces between these positions; allocate columns for lists only if there are any."""
     sizes = [measure(buf, start, stop) for start, stop in pairwise(places)]
     for with_lists in (False, True):
-        pieces = _room(sizes, fields, with_lists)
+        pieces = _allocate(sizes, fields, with_lists)
         states = (grammar.start, grammar.middle)
         tasks = [(grammar, buf, *task, regs) for task in zip(states, places, places[1:], pieces, strict=False)]
         _run_all(tasks)
@@ -253,7 +253,7 @@ def _read_pieces(
     return pieces
 
 
-def _room(sizes: list[Size], fields: int, with_lists: bool) -> list[Columns]:
+def _allocate(sizes: list[Size], fields: int, with_lists: bool) -> list[Columns]:
     """Allocate columns for each piece; its operations follow those of the piece before."""
     ops = sum(size.ops for size in sizes)
     kinds, keys, values = np.empty(ops, np.uint8), np.empty(ops, np.int64), np.empty(ops, np.int64)
@@ -310,7 +310,7 @@ def _run(grammar: BulkGrammar, buf: Any, state: int, at: int, stop: int, columns
     )
 
 
-def _leads_on(grammar: BulkGrammar, first: Columns, byte: int) -> bool:
+def _states_agree(grammar: BulkGrammar, first: Columns, byte: int) -> bool:
     """Return whether the first half leads to the state in which the second half began."""
     row = np.reshape(grammar.tables.after, (-1, kernels.CLASSES))[:, grammar.tables.classes[byte]]
     return bool(row[first.n[kernels.STATE]] == row[grammar.middle] > 0)
@@ -327,16 +327,16 @@ def _merged(first: Columns, second: Columns, regs: Int64s) -> Columns:
         np.concatenate((first.n[:4] + second.n[:4], second.n[4:])),
         second.regs + counted,
         np.concatenate((first.rows[:, :rows], second.rows[:, :more_rows]), axis=1),
-        _closed_up(first.kinds, ops, more_ops),
-        _closed_up(first.keys, ops, more_ops),
-        _closed_up(first.values, ops, more_ops),
+        _close_gap(first.kinds, ops, more_ops),
+        _close_gap(first.keys, ops, more_ops),
+        _close_gap(first.values, ops, more_ops),
         np.concatenate((first.list_ops[:lists], second.list_ops[:more_lists] + ops)),
         np.concatenate((first.list_ends[: lists + 1], second.list_ends[1 : more_lists + 1] + items)),
         np.concatenate((first.items[:items], second.items[:more_items])),
     )
 
 
-def _closed_up(first: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
+def _close_gap(first: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
     """Return the column that begins with ``first``, with the gap between its used part and the next piece closed."""
     column: npt.NDArray[Any] = first.base  # type: ignore[assignment]
     for at in range(0, more if used < len(first) else 0, _PIECE):
@@ -349,7 +349,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def is_worth_it(work: int) -> bool:
+def pays_off(work: int) -> bool:
     """Return whether the kernel pays off, and compile it if so.
 
     ``work`` is the cost of the general reader in loop steps of plain Python.

@@ -142,7 +142,7 @@ def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     there are hashes, because a hash may equal an id.
     """
     ids = values[~universal]
-    initial = _settle_initial(ids)
+    initial = _replace_initial_id(ids)
     if len(ids) == len(values):
         return ids, initial, _atoms(ids)
     distinct, hashes = np.union1d(ids, [initial]), np.unique(values[universal])
@@ -155,7 +155,7 @@ def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     return codes, int(np.searchsorted(distinct, initial)), Atoms(table)
 
 
-def _settle_initial(values: Int64s) -> int:
+def _replace_initial_id(values: Int64s) -> int:
     """Replace the initial write id by 0, unless 0 is also a write id; return the code of the initial value."""
     if np.any(values == 0):
         return kernels.INITIAL_WRITE

@@ -52,7 +52,7 @@ class DbcopTxn(NamedTuple):
     line: int = 0
 
 
-def surviving(events: Sequence[tuple[bool, int, int, bool]], committed: bool) -> list[Operation]:
+def effective_operations(events: Sequence[tuple[bool, int, int, bool]], committed: bool) -> list[Operation]:
     """Return the operations of the events (write, variable, value, success) that have an effect."""
     return [("w" if write else "r", key, value) for write, key, value, ok in events if ok or (write and not committed)]
 
@@ -370,7 +370,9 @@ class _YamlParser:
         if match is None:
             return False
         committed = match[1] == "true"
-        self.txns.append(DbcopTxn(self.sessions - 1, surviving(self.events, committed), committed, self.begun))
+        self.txns.append(
+            DbcopTxn(self.sessions - 1, effective_operations(self.events, committed), committed, self.begun)
+        )
         self.begun, self.events = 0, []
         return True
 

@@ -28,8 +28,8 @@ from plume_py.history.formats.bulk_parser import (
     Size,
     constant,
     count,
-    is_worth_it,
     parse_bulk,
+    pays_off,
 )
 from plume_py.history.formats.edn_atoms import MARKED
 from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value, by_clock
@@ -205,8 +205,8 @@ STEPS = 2
 
 _SPACE = b" \t\r\f\v,"
 _BRACKETS = b"[]{}"
-_SAW_TYPE, _SAW_PROCESS, _SAW_F, _SAW_VALUE, _SAW_INDEX, _SAW_TIME = 1, 2, 4, 8, 16, 32
-_NEEDED = _SAW_TYPE | _SAW_PROCESS | _SAW_VALUE
+_TYPE_FIELD, _PROCESS_FIELD, _F_FIELD, _VALUE_FIELD, _INDEX_FIELD, _TIME_FIELD = 1, 2, 4, 8, 16, 32
+_NEEDED = _TYPE_FIELD | _PROCESS_FIELD | _VALUE_FIELD
 
 # Fields of an operation's row: its first micro-operation, line, process, index, type and time.
 _FIELDS = 6
@@ -221,7 +221,7 @@ _NOT_GIVEN = {automaton.ID: -1, automaton.TIME: NO_TIME, automaton.INITIAL: NULL
 
 def is_large(size: int) -> bool:
     """Return whether the automaton pays off for ``size`` bytes."""
-    return is_worth_it(STEPS * size)
+    return pays_off(STEPS * size)
 
 
 def read_events(content: Buffer) -> RawColumns | None:
@@ -285,11 +285,11 @@ def _pair(kind: Int64s, process: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s
     invokes = kind == _INVOKE
     taken = np.zeros(len(kind), np.bool_)
     taken[before[before >= 0]] = True
-    told = np.flatnonzero(~invokes | (before >= 0))  # completions, and second invocations
+    ended = np.flatnonzero(~invokes | (before >= 0))  # completions, and second invocations
     left = np.flatnonzero(invokes & ~taken)
-    events = np.concatenate((np.where(invokes[told], before[told], told), left))
-    given_up = np.concatenate((invokes[told], np.ones(len(left), np.bool_)))
-    begin = np.concatenate((before[told], left))
+    events = np.concatenate((np.where(invokes[ended], before[ended], ended), left))
+    given_up = np.concatenate((invokes[ended], np.ones(len(left), np.bool_)))
+    begin = np.concatenate((before[ended], left))
     status = np.where(given_up, UNKNOWN, kind[events])
     return events, status, np.where(begin < 0, NO_TIME, begin), np.where(given_up, NO_TIME, events)
 
@@ -357,19 +357,19 @@ def _map(grammar: Automaton, start: Point) -> Point:
     field = grammar.point()
 
     def named(name: bytes, bit: int) -> Point:
-        return grammar.word(start + field, name, action=automaton.SAW, operand=bit)
+        return grammar.word(start + field, name, action=automaton.MARK_FIELD, operand=bit)
 
     for name, bit, register in (
-        (b":index", _SAW_INDEX, automaton.ID),
-        (b":process", _SAW_PROCESS, automaton.SESSION),
-        (b":time", _SAW_TIME, automaton.TIME),
+        (b":index", _INDEX_FIELD, automaton.ID),
+        (b":process", _PROCESS_FIELD, automaton.SESSION),
+        (b":time", _TIME_FIELD, automaton.TIME),
     ):
         grammar.join(grammar.number(named(name, bit), grammar.point(automaton.NUMBER, register)), field)
-    kind = named(b":type", _SAW_TYPE)
+    kind = named(b":type", _TYPE_FIELD)
     for word, code in ((b":ok", COMMITTED), (b":fail", ABORTED), (b":info", UNKNOWN), (b":invoke", _INVOKE)):
         grammar.join(grammar.word(kind, word, action=automaton.SET, operand=constant(automaton.STATUS, code)), field)
-    grammar.join(grammar.word(named(b":f", _SAW_F), b":txn"), field)
-    _ops(grammar, grammar.word(named(b":value", _SAW_VALUE), b"["), field)
+    grammar.join(grammar.word(named(b":f", _F_FIELD), b":txn"), field)
+    _ops(grammar, grammar.word(named(b":value", _VALUE_FIELD), b"["), field)
     return grammar.word(field, b"}", action=automaton.ROW, operand=_NEEDED)
 
 

@@ -54,11 +54,11 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
     """
     if isinstance(atom, str):
         if not marked:
-            return _quoted_if_odd(atom)
+            return _quoted_if_ambiguous(atom)
         if atom.startswith(EXACT):
             exact = _exact(atom[1:])
             return f"'{exact}" if isinstance(exact, str) and _is_symbol(atom[1:]) else exact
-        return _quoted_if_odd(atom[1:]) if atom.startswith(MARK) else atom
+        return _quoted_if_ambiguous(atom[1:]) if atom.startswith(MARK) else atom
     if atom is None or type(atom) is int:
         return atom
     if isinstance(atom, bool | float | list):
@@ -68,19 +68,19 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
 
 def written(text: str) -> str:
     """Return the EDN that is read as ``text``: a keyword, a number, a string and so on."""
-    if text[:1] == "'" and _is_odd(text):
+    if text[:1] == "'" and _is_text_of_other_atom(text):
         return text[1:]
-    return text if _is_odd(text) else msgspec.json.encode(string_of(text)).decode()
+    return text if _is_text_of_other_atom(text) else msgspec.json.encode(string_of(text)).decode()
 
 
 def string_of(text: str) -> str:
     """Return the string that ``text`` represents, or ``text`` if it represents another kind of atom."""
     inner = text[1:-1]
-    return inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_odd(_core(inner)) else text
+    return inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_text_of_other_atom(_core(inner)) else text
 
 
-def _quoted_if_odd(string: str) -> str:
-    return f'"{string}"' if _is_odd(_core(string)) else string
+def _quoted_if_ambiguous(string: str) -> str:
+    return f'"{string}"' if _is_text_of_other_atom(_core(string)) else string
 
 
 def _core(string: str) -> str:
@@ -89,7 +89,7 @@ def _core(string: str) -> str:
     return string[quotes : len(string) - quotes]
 
 
-def _is_odd(text: str) -> bool:
+def _is_text_of_other_atom(text: str) -> bool:
     """Return whether ``text`` is the text of an atom that is not a string."""
     if text[:1] == "[":
         return text[-1:] == "]" and _is_vector(text)

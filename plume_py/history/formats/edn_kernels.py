@@ -138,7 +138,7 @@ def put_quoted(buf, at, end, out, pos):
     return pos + 1
 
 
-def looks_odd(buf, at, stop):
+def may_look_like_other_atom(buf, at, stop):
     """Return whether the string whose content begins at ``at`` may look like another atom, a vector or a set."""
     if at + 5 < stop and buf[at] in (102, 116):
         end = at + (5 if buf[at] == 102 else 4)
@@ -151,7 +151,7 @@ def put_string(buf, at, stop, out, pos):
     """Write the string that begins at ``at``; return (position after it, position in ``out``, newlines, problem)."""
     out[pos] = 34
     at, pos, newlines = at + 1, pos + 1, 0
-    if looks_odd(buf, at, stop):
+    if may_look_like_other_atom(buf, at, stop):
         pos = put_byte(0, out, pos)
     while at < stop:
         byte = buf[at]

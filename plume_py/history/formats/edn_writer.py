@@ -136,16 +136,16 @@ def _merged(history: History, times: Times, zero: int, factor: int) -> list[Line
     """
     lines: list[tuple[tuple[int, int, bool], Line]] = []
     columns = zip(history.txn_session.tolist(), times.begin.tolist(), times.end.tolist(), strict=True)
-    session, now, later = -1, NO_TIME, 0
+    session, now, rank = -1, NO_TIME, 0
     for t, (s, begin, end) in enumerate(columns):
         if s != session:
-            session, now, later = s, NO_TIME, 0
+            session, now, rank = s, NO_TIME, 0
         for time, invokes in ((begin, True), (end, False)):
             if invokes and time == NO_TIME:
                 continue
-            now, later = (time, 0) if time > now else (now, later + 1)
-            told = None if time == NO_TIME else (time - zero) * factor
-            lines.append(((now, later, not invokes), Line(t, invokes, told)))
+            now, rank = (time, 0) if time > now else (now, rank + 1)
+            written_time = None if time == NO_TIME else (time - zero) * factor
+            lines.append(((now, rank, not invokes), Line(t, invokes, written_time)))
     return [line for _, line in sorted(lines, key=lambda item: item[0])]
 
 

@@ -93,9 +93,9 @@ class JepsenValues:
         try:
             ops: Ops | None = self._dialect.ops.decode(value)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return self._look_closer(line, operation)
+            return self._decode_untyped(line, operation)
         if ops and (_writes_lists(ops, value) or self._dialect.suspect(value)):
-            return self._look_closer(line, operation)
+            return self._decode_untyped(line, operation)
         return ops
 
     def is_register(self, operation: JepsenOperation) -> bool:
@@ -121,7 +121,7 @@ class JepsenValues:
         name = name[len(self._dialect.mark) :]
         return name if name in _REGISTER_OPS else None
 
-    def _look_closer(self, line: int, operation: JepsenOperation) -> Ops:
+    def _decode_untyped(self, line: int, operation: JepsenOperation) -> Ops:
         try:
             value = msgspec.json.decode(operation.value)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -280,7 +280,7 @@ class Pairing:
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
         self._running: dict[int, Event] = {}
-        self._homeless = _Homeless()
+        self._sessionless = _SessionlessInvocations()
         self._time, self._index = array("q"), array("q")  # one entry per operation
         self._sessions = 0
         self._clients = 0
@@ -315,15 +315,15 @@ class Pairing:
                         self._complete(process, event, before, before and before.position)
                         continue
                     if before is not None:
-                        self._give_up(process, before, before.position)
+                        self._add_unknown(process, before, before.position)
                     running[process] = event
                 elif process is None:
-                    self._add_homeless(event)
+                    self._add_sessionless(event)
                 else:
                     self._others += 1
         except NotTransactionalError as error:
             raise self._not_transactional(operations, error.line) from None
-        self._let_go(lines[0] if lines else 0)
+        self._copy_open_values(lines[0] if lines else 0)
 
     def _note_clocks(self, operations: Sequence[JepsenOperation]) -> None:
         """Append the index and time of each operation; an operation without an index gets its position."""
@@ -336,7 +336,7 @@ class Pairing:
             times = [time if type(time) is int and 0 <= time < _END else NO_TIME for time in times]
         self._time.extend(times)
 
-    def _let_go(self, first_line: int) -> None:
+    def _copy_open_values(self, first_line: int) -> None:
         """Copy the values of open invocations, because a value is a view that keeps its whole block alive."""
         for process in reversed(self._running):
             line, operation, _ = self._running[process]
@@ -348,10 +348,10 @@ class Pairing:
         """Return the raw columns; ``enclosed``: the file is one vector, and so may be empty."""
         left: list[tuple[int | str, Event, int | None]]
         left = [(process, event, event.position) for process, event in self._running.items()]
-        left += [(self._new_session(), event, begin) for event, begin in self._homeless.rest()]
+        left += [(self._new_session(), event, begin) for event, begin in self._sessionless.rest()]
         try:
             for session, invocation, begin in sorted(left, key=lambda item: item[1].line):
-                self._give_up(session, invocation, begin)
+                self._add_unknown(session, invocation, begin)
         except NotTransactionalError as error:
             raise self._not_transactional([event.operation for _, event, _ in left], error.line) from None
         if not self._clients and (self._others or not enclosed):
@@ -362,13 +362,13 @@ class Pairing:
             columns.times = by_clock(columns.times, time, index)
         return columns
 
-    def _add_homeless(self, event: Event) -> None:
+    def _add_sessionless(self, event: Event) -> None:
         shape = self._shape(event)
         if event.operation.type == self._invoke:
-            self._homeless.add(shape, event)
+            self._sessionless.add(shape, event)
             event.operation.value = event.operation.value.copy()
         else:
-            self._complete(self._new_session(), event, *self._homeless.pop(shape))
+            self._complete(self._new_session(), event, *self._sessionless.pop(shape))
 
     def _shape(self, event: Event) -> str:
         """Return the operations of an operation without a process as text, without the results of reads."""
@@ -400,7 +400,7 @@ class Pairing:
             ops = self._values.ops(invocation.line, invocation.operation)
         return self._values.of_nil(operation) if ops is None else ops
 
-    def _give_up(self, session: int | str, invocation: Event, begin: int | None) -> None:
+    def _add_unknown(self, session: int | str, invocation: Event, begin: int | None) -> None:
         line, operation, _ = invocation
         ops = self._done(invocation, None, "unknown")
         if ops is None:
@@ -457,8 +457,8 @@ def by_clock(positions: Times, time: Int64s, index: Int64s) -> Times:
 
 def _clock(used: Int64s, time: Int64s, index: Int64s) -> tuple[Int64s, int | None]:
     """Return the clock's value at each position and its ticks per second, given the positions of transactions."""
-    told = time[used]
-    if np.any(told > NO_TIME) and np.any(told != told[0]):
+    times = time[used]
+    if np.any(times > NO_TIME) and np.any(times != times[0]):
         return time, PER_SECOND
     if np.all(np.diff(index[used]) > 0):
         return index, None
@@ -469,7 +469,7 @@ def _clock(used: Int64s, time: Int64s, index: Int64s) -> tuple[Int64s, int | Non
 _NIL = "null"
 
 
-class _Homeless:
+class _SessionlessInvocations:
     """Open invocations without a process, by their shape.
 
     A completion belongs to the first open invocation of its shape. Equal invocations cannot be distinguished, so the

@@ -25,8 +25,8 @@ from plume_py.history.formats.bulk_parser import (
     Size,
     constant,
     count,
-    is_worth_it,
     parse_bulk,
+    pays_off,
 )
 from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
@@ -114,11 +114,11 @@ _txn_decoder = msgspec.json.Decoder(NativeTxn)
 def read(source: Source) -> RawColumns:
     """Return the raw columns of a native JSON file."""
     content = source.content()
-    columns = _read_at_once(content) if is_large(len(content)) else None
+    columns = _read_bulk(content) if is_large(len(content)) else None
     return _read_one_by_one(content) if columns is None else columns
 
 
-def _read_at_once(content: Buffer) -> RawColumns | None:
+def _read_bulk(content: Buffer) -> RawColumns | None:
     """Return the raw columns by the automaton, or None if it does not accept the file."""
     head = before_sessions(content)
     if head is None:
@@ -182,8 +182,8 @@ def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
 BYTES_PER_STEP = 4
 
 _SPACE = b" \t\r"
-_SAW_OPS, _SAW_SESSION, _SAW_STATUS, _SAW_ID, _SAW_START, _SAW_END = 1, 2, 4, 8, 16, 32
-_SAW_LEVEL, _SAW_ISOLATION, _SAW_NODE, _SAW_DURING = 64, 128, 256, 512
+_OPS_FIELD, _SESSION_FIELD, _STATUS_FIELD, _ID_FIELD, _START_FIELD, _END_FIELD = 1, 2, 4, 8, 16, 32
+_LEVEL_FIELD, _ISOLATION_FIELD, _NODE_FIELD, _DURING_FIELD = 64, 128, 256, 512
 _FIELDS = 9
 _SHORTEST_OP, _SHORTEST_TXN = len('["r",1,1]'), len('{"ops":[]}')
 _NOT_GIVEN = {automaton.ID: NULL, automaton.TIME: NULL, automaton.LINE: 0}
@@ -199,7 +199,7 @@ _ids = msgspec.json.Decoder(list[int | str | None])
 
 def is_large(size: int) -> bool:
     """Return whether the automaton pays off for ``size`` more bytes."""
-    return is_worth_it(size // BYTES_PER_STEP)
+    return pays_off(size // BYTES_PER_STEP)
 
 
 def code_of(initial: object) -> int | None:
@@ -283,7 +283,7 @@ def _document_grammar() -> BulkGrammar:
     session = grammar.word(start, b"[")
     grammar.word(session, b"]", after_session)
     txn = grammar.word(session, b"{", action=automaton.BEGIN, operand=automaton.SESSIONS)
-    after_txn = _txn(grammar, txn, _SAW_OPS)
+    after_txn = _txn(grammar, txn, _OPS_FIELD)
     next_txn = grammar.word(after_txn, b",")
     grammar.word(next_txn, b"{", txn)
     grammar.word(after_txn, b"]", after_session)
@@ -300,7 +300,7 @@ def _lines_grammar() -> BulkGrammar:
     line = grammar.point(automaton.COUNT, automaton.LINE)
     grammar.word(line, b"\n", line)
     txn = grammar.word(line, b"{", action=automaton.BEGIN, operand=automaton.LINE)
-    after_txn = _txn(grammar, txn, _SAW_OPS | _SAW_SESSION)
+    after_txn = _txn(grammar, txn, _OPS_FIELD | _SESSION_FIELD)
     grammar.word(after_txn, b"\n", line)
     return BulkGrammar(grammar.tables(), line[1], (*line, *after_txn), b"\n", line[1])
 
@@ -311,28 +311,28 @@ def _txn(grammar: Automaton, start: Point, needed: int) -> Point:
     field = start + grammar.word(after_field, b",")
 
     def named(name: bytes, bit: int) -> Point:
-        return grammar.word(grammar.word(field, b'"%b"' % name, action=automaton.SAW, operand=bit), b":")
+        return grammar.word(grammar.word(field, b'"%b"' % name, action=automaton.MARK_FIELD, operand=bit), b":")
 
-    _ops(grammar, named(b"ops", _SAW_OPS), after_field)
-    status = named(b"status", _SAW_STATUS)
+    _ops(grammar, named(b"ops", _OPS_FIELD), after_field)
+    status = named(b"status", _STATUS_FIELD)
     for word, code in ((b'"committed"', COMMITTED), (b'"aborted"', ABORTED), (b'"unknown"', UNKNOWN)):
         after = grammar.word(status, word, action=automaton.SET, operand=constant(automaton.STATUS, code))
         grammar.join(after, after_field)
-    numbers = [(b"start", _SAW_START, automaton.ID), (b"end", _SAW_END, automaton.TIME)]
-    if needed & _SAW_SESSION:
-        numbers.append((b"session", _SAW_SESSION, automaton.SESSION))
+    numbers = [(b"start", _START_FIELD, automaton.ID), (b"end", _END_FIELD, automaton.TIME)]
+    if needed & _SESSION_FIELD:
+        numbers.append((b"session", _SESSION_FIELD, automaton.SESSION))
     for field_name, bit, register in numbers:
         grammar.join(grammar.number(named(field_name, bit), grammar.point(automaton.NUMBER, register)), after_field)
-    id = named(b"id", _SAW_ID)
+    id = named(b"id", _ID_FIELD)
     grammar.join(grammar.number(id, grammar.point(automaton.NUMBER_SPAN)), after_field)
     grammar.join(grammar.string(id, noted=True), after_field)
-    level = named(b"level", _SAW_LEVEL)
+    level = named(b"level", _LEVEL_FIELD)
     for name, code in CODES.items():
         after = grammar.word(
             level, b'"%b"' % name.encode(), action=automaton.SET, operand=constant(automaton.LEVEL, code)
         )
         grammar.join(after, after_field)
-    for remark, bit in ((b"isolation", _SAW_ISOLATION), (b"node", _SAW_NODE), (b"during", _SAW_DURING)):
+    for remark, bit in ((b"isolation", _ISOLATION_FIELD), (b"node", _NODE_FIELD), (b"during", _DURING_FIELD)):
         grammar.join(grammar.string(named(remark, bit), noted=False), after_field)
     return grammar.word(after_field, b"}", action=automaton.ROW, operand=needed)
 

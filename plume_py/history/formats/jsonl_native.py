@@ -69,7 +69,7 @@ def read(source: Source) -> RawColumns:
                 if header is None:
                     continue
                 builder, decoder = _begin(header)
-                at_once = _AtOnce(builder, header)
+                at_once = _BulkLines(builder, header)
             body = chunk[start:]
             if not body.endswith(b"\n") and pending_lines(source.path, header.collected) is not None:
                 break  # the collector was killed while it wrote this line; the hidden file has it if it was a commit
@@ -89,7 +89,7 @@ def _begin(header: Header) -> tuple[HistoryBuilder, LineDecoder]:
     return begin(header.initial, header.ticks_per_second), _line
 
 
-class _AtOnce:
+class _BulkLines:
     """Adds lines by the automaton, as long as there are many and the automaton accepts them."""
 
     def __init__(self, builder: HistoryBuilder, header: Header) -> None:

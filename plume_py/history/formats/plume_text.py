@@ -15,7 +15,7 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.history import assemble_kernels
-from plume_py.history.assemble import SECRET, RawColumns, first_places, intern_keys, intern_versions
+from plume_py.history.assemble import SECRET, RawColumns, first_positions, intern_keys, intern_versions
 from plume_py.history.formats import automaton_kernels as automaton
 from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.formats.bulk_parser import (
@@ -26,8 +26,8 @@ from plume_py.history.formats.bulk_parser import (
     Size,
     constant,
     count,
-    is_worth_it,
     parse_bulk,
+    pays_off,
 )
 from plume_py.history.formats.render import (
     Rendered,
@@ -123,7 +123,7 @@ _SHORTEST_LINE = len("r(1,1,1,1)\n")
 
 def is_large(size: int) -> bool:
     """Return whether the automaton pays off for ``size`` bytes."""
-    return is_worth_it(STEPS * size)
+    return pays_off(STEPS * size)
 
 
 def read_text(content: Buffer) -> RawColumns | None:
@@ -144,7 +144,7 @@ def _raw(columns: Columns) -> RawColumns | None:
     dispatch.prepare(6 * len(id), assemble_kernels)
     session, session_names = intern_keys(name)
     run_txn, txn_id = _transactions(session, id, len(session_names))
-    first = first_places(run_txn, len(txn_id))
+    first = first_positions(run_txn, len(txn_id))
     if np.any(session[first][run_txn] != session):
         return None
     return RawColumns(
@@ -204,7 +204,7 @@ def write(history: History) -> Rendered:
     Aborted transactions lose their boundaries, because they all have the id -1.
     """
     require(history, TARGET, lists=False, unknown=False, empty=False, levels=False)
-    require_initial(history, TARGET, (0,), hollow=False)
+    require_initial(history, TARGET, (0,), keep_empty=False)
     sessions = session_numbers(history)
     numbers, notes = _numbers(history)
     aborted = history.txn_status == ABORTED

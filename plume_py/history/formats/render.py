@@ -162,9 +162,9 @@ def require(history: History, target: str, *, lists: bool, unknown: bool, empty:
         raise ConversionError(f"{target} has no unknown outcome, and {_first(history, history.txn_status == UNKNOWN)}")
     if not levels and history.txn_level is not None and np.any(history.txn_level):
         raise ConversionError(f"{target} has no declared levels, and {_first(history, history.txn_level > 0)}")
-    hollow = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
-    if not empty and np.any(hollow):
-        raise ConversionError(f"{target} has no empty transactions, and {_first(history, hollow)}")
+    without_ops = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
+    if not empty and np.any(without_ops):
+        raise ConversionError(f"{target} has no empty transactions, and {_first(history, without_ops)}")
     if not empty and np.any(np.diff(history.txn_start[history.session_start]) == 0):
         raise ConversionError(f"{target} has no empty sessions, and this history has one")
     if not empty and not history.sessions:
@@ -182,12 +182,12 @@ def require_initial(
     initials: tuple[Atom, ...],
     lost_ops: Bools | None = None,
     *,
-    hollow: bool = True,
+    keep_empty: bool = True,
     fixed: bool = False,
 ) -> None:
     """Raise ConversionError if the initial values of ``target`` would change the writer of a read.
 
-    ``lost_ops`` are operations that the format loses. ``hollow``: it keeps transactions without operations. ``fixed``:
+    ``lost_ops`` are operations that the format loses. ``keep_empty``: it keeps transactions without operations. ``fixed``:
     no transaction sets up its initial state.
     """
     reads_initial = history.initial_versions
@@ -207,7 +207,7 @@ def require_initial(
                 f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
                 "whose initial state was read too"
             )
-    require_decision(history, find_init_txn(_as_written(history, lost_ops, hollow), "auto", False, fixed), target)
+    require_decision(history, find_init_txn(_as_written(history, lost_ops, keep_empty), "auto", False, fixed), target)
 
 
 def require_decision(history: History, again: int, target: str) -> None:
@@ -218,14 +218,14 @@ def require_decision(history: History, again: int, target: str) -> None:
         raise ConversionError(f"in {target} the first transaction would not be taken for the initial state")
 
 
-def _as_written(history: History, lost_ops: Bools | None, hollow: bool) -> History:
+def _as_written(history: History, lost_ops: Bools | None, keep_empty: bool) -> History:
     """Return the part of a history that a format keeps, as far as ``find_init_txn`` reads it."""
-    if lost_ops is None and hollow:
+    if lost_ops is None and keep_empty:
         return history
     owner = np.repeat(np.arange(history.transactions), np.diff(history.txn_start))
     ops = np.ones(history.operations, np.bool_) if lost_ops is None else ~lost_ops
     lengths = np.bincount(owner[ops], minlength=history.transactions)
-    txns = np.ones(history.transactions, np.bool_) if hollow else lengths > 0
+    txns = np.ones(history.transactions, np.bool_) if keep_empty else lengths > 0
     sessions, txn_session = np.unique(history.txn_session[txns], return_inverse=True)
     per_session = np.bincount(txn_session, minlength=len(sessions))
     return replace(
