@@ -187,8 +187,8 @@ def require_initial(
 ) -> None:
     """Raise ConversionError if the initial values of ``target`` would change the writer of a read.
 
-    ``lost_ops`` are operations that the format loses. ``keep_empty``: it keeps transactions without operations. ``fixed``:
-    no transaction sets up its initial state.
+    ``lost_ops`` are operations that the format loses. ``keep_empty``: it keeps transactions without operations.
+    ``fixed``: no transaction sets up its initial state.
     """
     reads_initial = history.initial_versions
     for initial in initials:

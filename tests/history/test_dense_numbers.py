@@ -1,4 +1,4 @@
-"""Numbers by first appearance, whether a table has a place for each or they are hashed."""
+"""Dense numbers of assemble.py, by first appearance, with a table and with hashing."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatc
     dispatch.release(kernels)
 
 
-def test_a_table_has_at_most_two_places_per_thing(monkeypatch):
+def test_a_table_has_at_most_two_entries_per_code(monkeypatch):
     """Whatever the codes are: they come from a file."""
     sizes = []
     monkeypatch.setattr(np, "full", lambda size, *rest: sizes.append(size) or np.zeros(size, rest[1]) + rest[0])
@@ -65,5 +65,5 @@ def test_a_table_has_at_most_two_places_per_thing(monkeypatch):
         assert max(tables) <= max(assemble.SPARSE * len(codes), len(distinct))
 
 
-def test_where_numbers_stand_first():
+def test_first_positions_of_numbers():
     assert assemble.first_positions(np.array([0, 1, 0, 2, 1], np.int32), 3).tolist() == [0, 1, 3]

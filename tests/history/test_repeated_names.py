@@ -1,4 +1,4 @@
-"""A name or key that is given twice in one object or map is rejected, with its position, whoever reads it."""
+"""Every reader rejects a name or key that occurs twice in one object or map, with its position."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_names_of_different_objects_may_be_equal(tmp_path):
     assert load(path).transactions == 1
 
 
-def test_automata_leave_them_to_the_readers():
+def test_automata_do_not_accept_repeated_names():
     assert json_native.read_sessions(b'[{"ops":[],"ops":[]}]]}', 0, 0) is None
     assert edn.read_events(b"{:type :ok :type :ok :process 0 :value []}") is None
 
