@@ -120,7 +120,6 @@ class History:
 
     @property
     def sessions(self) -> int:
-        """Number of sessions."""
         return len(self.session_start) - 1
 
     @property
@@ -130,7 +129,6 @@ class History:
 
     @property
     def operations(self) -> int:
-        """Number of operations."""
         return len(self.op_kind)
 
     def key(self, key: int) -> Atom:

@@ -30,6 +30,11 @@ class Atoms:
     table: tuple[Atom, ...] | None = None
     unsigned: bool = False
 
+    @classmethod
+    def of_bit_patterns(cls, codes: Codes) -> "Atoms":
+        """Return how to spell unsigned 64-bit integers: numbers from 2**63 on have negative codes."""
+        return cls(unsigned=bool(np.any(codes < 0)))
+
     def spell(self, code: int) -> Atom:
         """Return the key or value that ``code`` represents."""
         if self.table is not None:

@@ -127,7 +127,7 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
         sessions=len(logs),
         times=Times(np.concatenate([log.begin for log in logs]), np.concatenate([log.end for log in logs])),
         initial=initial,
-        keys=_atoms(keys),
+        keys=Atoms.of_bit_patterns(keys),
         values=value_atoms,
         # repeated ids are not names
         txn_label=Labels(ids, prefix="T") if len(np.unique(ids)) == len(ids) else Labels(prefix="T"),
@@ -144,9 +144,9 @@ def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     ids = values[~universal]
     initial = _replace_initial_id(ids)
     if len(ids) == len(values):
-        return ids, initial, _atoms(ids)
+        return ids, initial, Atoms.of_bit_patterns(ids)
     distinct, hashes = np.union1d(ids, [initial]), np.unique(values[universal])
-    spelling = _atoms(ids)
+    spelling = Atoms.of_bit_patterns(ids)
     codes = np.empty(len(values), np.int64)
     codes[~universal] = np.searchsorted(distinct, ids)
     codes[universal] = len(distinct) + np.searchsorted(hashes, values[universal])
@@ -161,7 +161,3 @@ def _replace_initial_id(values: Int64s) -> int:
         return kernels.INITIAL_WRITE
     values[values == kernels.INITIAL_WRITE] = 0
     return 0
-
-
-def _atoms(codes: Int64s) -> Atoms:
-    return Atoms(unsigned=bool(np.any(codes < 0)))

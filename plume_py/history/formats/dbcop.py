@@ -35,7 +35,7 @@ from plume_py.history.formats.render import (
     require,
     require_initial,
 )
-from plume_py.history.model import COMMITTED, History, Int64s
+from plume_py.history.model import COMMITTED, History
 from plume_py.history.source import Buffer, Source
 from plume_py.history.value_codes import Atom, Atoms
 
@@ -114,15 +114,10 @@ def read_bincode(source: Source) -> RawColumns:
         txn_session=txn_session[:transactions].copy(),
         txn_status=txn_aborted[:transactions].copy(),
         sessions=sessions,
-        keys=_atoms(keys[:ops]),
-        values=_atoms(values[:ops]),
+        keys=Atoms.of_bit_patterns(keys[:ops]),
+        values=Atoms.of_bit_patterns(values[:ops]),
         initial=0,
     )
-
-
-def _atoms(codes: Int64s) -> Atoms:
-    """Return how to spell 64-bit codes: numbers from 2**63 on have the bit pattern of a negative one."""
-    return Atoms(unsigned=bool(np.any(codes < 0)))
 
 
 # --- JSON

@@ -34,7 +34,7 @@ from plume_py.history.formats.bulk_parser import (
 from plume_py.history.formats.edn_atoms import MARKED
 from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value, by_clock
 from plume_py.history.formats.reading import no_collector
-from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Bools, Int64s
+from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
 from plume_py.history.source import Buffer, Source
 from plume_py.history.times import NO_TIME
 from plume_py.history.value_codes import NULL
@@ -306,13 +306,8 @@ def _chosen_ops(columns: Columns, events: Int64s, status: Int64s) -> tuple[slice
     lengths = np.diff(starts)[events]
     ends = np.concatenate(([0], np.cumsum(lengths)))
     ops = np.arange(ends[-1]) + np.repeat(starts[events] - ends[:-1], lengths)
-    known = _known(columns, ops) | np.repeat(status == COMMITTED, lengths)
+    known = (columns.kinds[ops] != READ) | (columns.values[ops] != NULL) | np.repeat(status == COMMITTED, lengths)
     return ops[known], np.concatenate(([0], np.cumsum(known)))[ends]
-
-
-def _known(columns: Columns, ops: Int64s) -> Bools:
-    known: Bools = (columns.kinds[ops] != READ) | (columns.values[ops] != NULL)
-    return known
 
 
 def _chosen_lists(columns: Columns, ops: slice | Int64s) -> tuple[Int64s, Int64s, Int64s]:

@@ -32,7 +32,7 @@ def write_lines(history: History) -> Rendered:
     head = _initial(history) + _ticks(history)
     before = b"{" + head.rstrip(b",") + b"}\n" if head else b""
     names, owners = _session_names(history), history.txn_session.tolist()
-    heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in _txns(history))
+    heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in range(history.transactions))
     return Rendered(render(history, _spelling(history, heads, [b"]}\n"] * history.transactions), before))
 
 
@@ -60,10 +60,6 @@ def _require_initial(history: History, target: str) -> None:
         return
     for undeclared in (history, replace(history, initial=null)):
         require_decision(history, find_init_txn(undeclared, "auto", False), target)
-
-
-def _txns(history: History) -> range:
-    return range(history.transactions)
 
 
 def _initial(history: History) -> bytes:
@@ -106,7 +102,7 @@ def _session_names(history: History) -> list[bytes]:
 def _heads(history: History) -> Iterator[bytes]:
     """Yield the text before the operations of each transaction, with the brackets of sessions that open there."""
     previous = -1
-    for t in _txns(history):
+    for t in range(history.transactions):
         s = int(history.txn_session[t])
         opening = b"," if s == previous else b"".join(_between(previous, s))
         previous = s
@@ -121,7 +117,7 @@ def _between(previous: int, s: int) -> Iterator[bytes]:
 
 
 def _tails(history: History) -> Iterator[bytes]:
-    for t in _txns(history):
+    for t in range(history.transactions):
         last = t + 1 == history.transactions or history.txn_session[t + 1] != history.txn_session[t]
         yield b"]}]" if last else b"]}\n "
 

@@ -44,7 +44,7 @@ from plume_py.history.formats.render import (
 )
 from plume_py.history.model import ABORTED, READ, WRITE, History, Int32s, Int64s, Labels
 from plume_py.history.source import Buffer, Source
-from plume_py.history.value_codes import Atom, Atoms
+from plume_py.history.value_codes import Atoms
 
 PROBLEMS = {
     kernels.NOT_AN_OPERATION: ("not an operation", "write r(key,value,session,txn) or w(key,value,session,txn)"),
@@ -213,9 +213,9 @@ def write(history: History) -> Rendered:
     owners = zip(history.txn_session.tolist(), numbers, strict=True)
     spelling = Spelling(
         opens=(b"r(", b"w(", b"", b""),
-        key=_key,
+        key=lambda atom: b"%d" % integer(atom, "key", TARGET),
         middle=b",",
-        value=_value,
+        value=lambda atom: b"%d" % integer(atom, "value", TARGET),
         initial=b"0",
         closes=[b",%d,%d)\n" % (sessions[s], number) for s, number in owners],
         heads=[b""] * history.transactions,
@@ -234,11 +234,3 @@ def _numbers(history: History) -> tuple[list[int], list[str]]:
         return [-1 if gone else int(label) for label, gone in zip(labels, aborted, strict=True)], []
     renumbered = [-1 if gone else t for t, gone in enumerate(aborted)]
     return renumbered, ["transactions are numbered from 0, as this format has no other ids"]
-
-
-def _key(atom: Atom) -> bytes:
-    return b"%d" % integer(atom, "key", TARGET)
-
-
-def _value(atom: Atom) -> bytes:
-    return b"%d" % integer(atom, "value", TARGET)
