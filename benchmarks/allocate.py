@@ -17,10 +17,10 @@ from statistics import mean, median
 
 from benchmarks.plot import Bar, save_bars
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
+from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.read_write_sets import gather
 from plume_py.reasoning.allocate.rules import simple_rules
 from plume_py.reasoning.allocate.search_space import of_instances
-from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
 from plume_py.reasoning.allocate.trial import in_sessions, summary, trials
 from plume_py.reasoning.allocate.workload import Access, Instance, Workload
 

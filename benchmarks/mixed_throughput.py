@@ -22,8 +22,8 @@ from plume_py.collect.managed import ManagedPostgres
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, Catalogue, allocate
+from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.search_space import of_instances
-from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
 from plume_py.reasoning.allocate.trial import in_sessions
 from plume_py.reasoning.allocate.workload import Access, Instance, Workload
 

@@ -15,9 +15,9 @@ from benchmarks.synth_problems import SIZES, TASKS, Task
 from benchmarks.tables import Cell, progress, save, show, spell
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
+from plume_py.reasoning.synth.formulas import definitions
 from plume_py.reasoning.synth.problem import TRICKS, Problem, Tricks, without
 from plume_py.reasoning.synth.recheck import recheck
-from plume_py.reasoning.synth.registry import definitions
 from plume_py.reasoning.synth.scope import Scope
 
 RESULTS = Path(__file__).parent / "results"

@@ -12,7 +12,7 @@ from itertools import chain, combinations, product
 from pathlib import Path
 
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn
 from plume_py.reasoning.synth.scope import Scope
 
 ORACLES = Path(__file__).resolve().parent.parent / "tests" / "oracles"
@@ -50,13 +50,13 @@ def count(scope: Scope) -> int:
     return sum(_ways_to_read(writes, scope) for writes in _all_writes(scope)) * len(_all_sessions(scope.txns))
 
 
-def histories(scope: Scope) -> Iterator[Concrete]:
+def histories(scope: Scope) -> Iterator[ConcreteHistory]:
     """All of exactly so many transactions, none of them empty, numbered so that reads and sessions go forward."""
     for sessions in _all_sessions(scope.txns):
         for writes in _all_writes(scope):
             for reads in product(*(_reads(t, writes, scope) for t in range(scope.txns))):
                 if all(r or w for r, w in zip(reads, writes, strict=True)):
-                    yield Concrete(tuple(map(ConcreteTxn, sessions, reads, writes)))
+                    yield ConcreteHistory(tuple(map(ConcreteTxn, sessions, reads, writes)))
 
 
 def _all_sessions(txns: int) -> list[tuple[int, ...]]:
@@ -95,7 +95,7 @@ def _ways_to_read(writes: Sequence[tuple[int, ...]], scope: Scope) -> int:
     return ways
 
 
-def _plain(concrete: Concrete) -> list[list[tuple[str, list[tuple[str, str, int]]]]]:
+def _plain(concrete: ConcreteHistory) -> list[list[tuple[str, list[tuple[str, str, int]]]]]:
     """As the oracle takes it."""
     sessions: dict[int, list[tuple[str, list[tuple[str, str, int]]]]] = {}
     for t in concrete.by_session():

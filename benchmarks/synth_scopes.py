@@ -45,7 +45,7 @@ def SerByGraph(h, w):
 SEARCH = """
 import sys
 from plume_py.reasoning.synth import Scope, load_definitions, synthesize
-from plume_py.reasoning.synth.registry import definition
+from plume_py.reasoning.synth.formulas import definition
 levels = load_definitions(sys.argv[1])
 allow, forbid = (definition(name, levels) for name in sys.argv[2:4])
 assert not synthesize([allow], [forbid], Scope(int(sys.argv[4]), 2, 4)).found

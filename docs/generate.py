@@ -16,9 +16,9 @@ from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
 from plume_py.reasoning.allocate.catalogue import CATALOGUES
 from plume_py.reasoning.synth import Scope
+from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
 from plume_py.reasoning.synth.formulas import DEFINITIONS
-from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
-from plume_py.reasoning.synth.hierarchy import dot as hierarchy_dot
+from plume_py.reasoning.synth.picture import hierarchy_picture
 from plume_py.report.dot import render as render_picture
 from plume_py.report.graphviz import draw
 from plume_py.report.text import render
@@ -206,7 +206,7 @@ def _steps(found: Hierarchy) -> list[str]:
     rows = []
     for step in found.steps:
         below, above = found.classes[step.below][0], found.classes[step.above][0]
-        history = step.apart.found[0].concrete.short().replace("|", r"\|")  # a bar would end the cell
+        history = step.separation.found[0].concrete.short().replace("|", r"\|")  # a bar would end the cell
         rows.append(f"| {below} | {above} | `{history}` |")
     return rows
 
@@ -374,6 +374,6 @@ if __name__ == "__main__":
     usual, in_orders = (hierarchy(names, Scope(4, 2, 4)) for names in (USUAL, in_all_orders(USUAL_IN_ORDERS)))
     HIERARCHY_TARGET.write_text(hierarchy_page(usual, in_orders))
     for found, name in ((usual, "hierarchy"), (in_orders, "hierarchy-orders")):
-        problem = draw(hierarchy_dot(found), PICTURES / f"{name}.svg")
+        problem = draw(hierarchy_picture(found), PICTURES / f"{name}.svg")
         if problem:
             raise SystemExit(problem)

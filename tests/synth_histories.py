@@ -1,4 +1,4 @@
-"""Tiny histories for the tests of synthesis: random ones, and all there are. None of it uses the code under test."""
+"""Tiny histories for the tests of synthesis: random ones, and all within a scope, made without the code under test."""
 
 from functools import cache
 from itertools import chain, combinations, product
@@ -6,13 +6,13 @@ from itertools import chain, combinations, product
 import oracle
 
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn
 
 MIXABLE = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 
 
 def random_concrete(rng, *, txns=(2, 5), keys=(1, 3), rereads=0.15, levels=False):
-    """A history in which everybody reads from earlier ones only."""
+    """Return a random history in which transactions read from earlier ones only."""
     count, names = rng.randint(*txns), range(rng.randint(*keys))
     sessions = rng.randint(1, count)
     share = rng.choice((0.3, 0.5, 0.7))
@@ -28,11 +28,11 @@ def random_concrete(rng, *, txns=(2, 5), keys=(1, 3), rereads=0.15, levels=False
         reads = list(dict.fromkeys(reads)) or ([] if writes else [(0, INITIAL)])
         rng.shuffle(reads)
         made.append(ConcreteTxn(rng.randrange(sessions), tuple(reads), writes, rng.choice(MIXABLE) if levels else None))
-    return Concrete(tuple(made))
+    return ConcreteHistory(tuple(made))
 
 
 def plain(concrete):
-    """As the oracle takes it."""
+    """Return the history in the form that the oracle takes."""
     sessions = {}
     for t in concrete.by_session():
         sessions.setdefault(concrete.txns[t].session, []).append(("committed", concrete.ops(t)))
@@ -46,7 +46,7 @@ def verdicts(concrete):
 
 @cache
 def every_history(txns, keys, values, blind=True):
-    """One of each class of isomorphic histories in which nobody reads a key from two others, by canonical form."""
+    """Return one history per isomorphism class without reads of a key from two others, by canonical form."""
     found = {}
     for sessions in _growing(txns):
         for writes in product(list(_subsets(range(keys))), repeat=txns):
@@ -57,13 +57,13 @@ def every_history(txns, keys, values, blind=True):
                     continue
                 if not blind and any(set(w) - {x for x, _ in r} for w, r in zip(writes, reads, strict=True)):
                     continue
-                concrete = Concrete(tuple(map(ConcreteTxn, sessions, reads, writes)))
+                concrete = ConcreteHistory(tuple(map(ConcreteTxn, sessions, reads, writes)))
                 found.setdefault(concrete.canonical(), concrete)
     return found
 
 
 def _growing(count):
-    """Sessions, each new one by the next number."""
+    """Return all assignments of sessions in which each new session has the next number."""
     sequences = [()]
     for _ in range(count):
         sequences = [(*s, new) for s in sequences for new in range(max(s, default=-1) + 2)]

@@ -14,7 +14,7 @@ from benchmarks.synth_scopes import PROBLEMS, ROOT, largest
 from benchmarks.tables import Row, progress, read
 from benchmarks.workloads import WORK
 from plume_py.reasoning.synth import Scope, synthesize
-from plume_py.reasoning.synth.judged_report import found_pictures
+from plume_py.reasoning.synth.picture import witness_pictures
 from plume_py.reasoning.synth.problem import Tricks, without
 from plume_py.reasoning.synth.synthesis import SynthesisResult
 from plume_py.report.graphviz import draw
@@ -100,7 +100,7 @@ def listing(quick: bool) -> list[Row]:
     found = outcome.found[0]
     pictures = (WORK / "papers" if quick else DOCS) / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    for level, drawn in found_pictures(found):
+    for level, drawn in witness_pictures(found):
         draw(drawn, pictures / f"isolde-listing-3-{level.removesuffix('@none')}.svg")
     rows: list[Row] = []
     for t in found.concrete.by_session():

@@ -13,12 +13,11 @@ from benchmarks.tables import Row, progress
 from plume_py import check
 from plume_py.history.builder import HistoryBuilder
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
-from plume_py.reasoning.allocate.costs import Costs, parsed
+from plume_py.reasoning.allocate.driver import BENCHMARKS, SMALLBANK, draw
 from plume_py.reasoning.allocate.read_write_sets import gather
 from plume_py.reasoning.allocate.robust import robust
 from plume_py.reasoning.allocate.search_space import of_instances, of_templates
-from plume_py.reasoning.allocate.simulate import Simulation
-from plume_py.reasoning.allocate.templates import BENCHMARKS, SMALLBANK, draw
+from plume_py.reasoning.allocate.simulate import Costs, Simulation, parsed
 from plume_py.reasoning.allocate.trial import in_sessions, levels_for
 from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 from plume_py.report.plot import Axis, Points

@@ -1,9 +1,11 @@
-"""After a run: does the table agree with the history?
+"""Compare the table with the history after a run.
 
-A checker judges what clients read. Whether a commit that was confirmed is there in the end is another question, and the
-table answers it: whatever is in it must come from a transaction that may have committed, and what was confirmed must
-not be missing. In a list run every confirmed append is looked for. In a register run only one write of a key is left to
-look at: it must not be of a transaction that had ended before another one, which confirmed a write too, began.
+The checker judges only what clients read. Whether confirmed commits are still there at the end follows from the table:
+
+- Each value in the table must come from a transaction that may have committed, and be its last write of the key.
+- In a list run every confirmed append must be in the table.
+- In a register run the table has only one write of each key. Its transaction must not have ended before another
+  transaction began that wrote the key and was confirmed.
 """
 
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ import msgspec
 from plume_py.base.text import display
 from plume_py.collect.adapter import INITIAL_REGISTER, Element, Value
 
-# Problems that are told one by one.
+# Maximum number of problems that are reported one by one.
 TOLD = 5
 
 
@@ -30,7 +32,7 @@ class _Line(msgspec.Struct):
 
 @dataclass
 class Audit:
-    """What the comparison found: ``table_values`` were looked up, ``confirmed`` writes looked for."""
+    """Result of the comparison: it examined ``table_values``, and searched for ``confirmed`` writes."""
 
     table_values: int = 0
     confirmed: int = 0
@@ -40,11 +42,11 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Nothing is missing, nothing is there that should not be."""
+        """Whether the table agrees with the history."""
         return self.count == 0
 
     def problem(self, text: str) -> None:
-        """One more; the first few are kept."""
+        """Count a problem. Keep the text of the first few."""
         self.count += 1
         if len(self.problems) < TOLD:
             self.problems = (*self.problems, text)
@@ -52,7 +54,7 @@ class Audit:
 
 @dataclass
 class _Write:
-    """Who wrote a value, what became of it and when, and whether the same transaction wrote the key again."""
+    """A write: its transaction, outcome and times, and whether it is the transaction's last write of the key."""
 
     transaction: str
     status: str
@@ -61,7 +63,7 @@ class _Write:
     final: bool = True
 
     def is_before(self, other: "_Write") -> bool:
-        """Was it over when the other one began?"""
+        """Return whether the transaction ended before that of ``other`` began."""
         return self.end is not None and other.start is not None and self.end < other.start
 
 
@@ -69,7 +71,7 @@ Writes = dict[str, dict[Element, _Write]]
 
 
 def audit(path: str, table: Mapping[str, Value]) -> Audit:
-    """Compare the history at ``path``, as it was written to disk, with the ``table``."""
+    """Compare the history in the file ``path`` with the ``table``."""
     writes = _writes(path)
     result = Audit()
     for key, value in table.items():
@@ -102,7 +104,7 @@ def _writes(path: str) -> Writes:
 
 
 def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
-    """A value that the table has."""
+    """Check a value that the table contains."""
     result.table_values += 1
     write = written.get(value)
     if write is None:
@@ -134,7 +136,7 @@ def _audit_register(result: Audit, key: str, value: Element, written: dict[Eleme
         result.confirmed += bool(confirmed)
         _judge(result, key, value, written)
         last = written.get(value)
-        if last is not None and last.status == "committed":  # when an unknown one ended, nobody knows
+        if last is not None and last.status == "committed":  # the end of an unknown one is not known
             for lost in [write for write in confirmed if last.is_before(write)][-1:]:
                 result.problem(
                     f"{display(key)} has {value} of {display(last.transaction)}, which had ended before"

@@ -1,7 +1,7 @@
-"""Ready-made mixes of transactions on a key-value table, each shaped after a well-known benchmark.
+"""Benchmark workloads: transactions on a key-value table, modelled on well-known benchmarks.
 
-What the benchmarks compute does not matter to a checker, which keys a transaction reads and writes does: amounts and
-texts are replaced by values that occur once.
+A checker needs only the keys that a transaction reads and writes, not the values that it computes. So amounts and texts
+are replaced by numbers that occur once.
 """
 
 import random
@@ -10,11 +10,20 @@ from collections.abc import Callable
 from itertools import product
 
 from plume_py.base.override import override
-from plume_py.collect.plan import NamedPlan, Plan
+
+Plan = list[tuple[str, str]]
+
+
+class NamedPlan(Plan):
+    """Plan of a benchmark transaction, with the name of its kind."""
+
+    def __init__(self, plan: Plan, kind: str) -> None:
+        super().__init__(plan)
+        self.kind = kind
 
 
 class Mix(ABC):
-    """``size`` is the number of accounts, warehouses, users, … ."""
+    """A benchmark with ``size`` accounts, warehouses or users."""
 
     keys: list[str]
 
@@ -22,19 +31,19 @@ class Mix(ABC):
         self.size = size
 
     def plan(self, rng: random.Random) -> Plan:
-        """One transaction, its kind drawn by weight."""
+        """Return one transaction, its kind drawn by weight."""
         kinds, weights = zip(*self.kinds(), strict=True)
         chosen: Callable[[random.Random], Plan] = rng.choices(kinds, weights)[0]
         return NamedPlan(chosen(rng), _name(chosen))
 
     @property
     def names(self) -> list[str]:
-        """What the kinds of transactions are called."""
+        """Names of the kinds of transactions."""
         return [_name(kind) for kind, _ in self.kinds()]
 
     @abstractmethod
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """The kinds of transactions, and how often each occurs."""
+        """Return the kinds of transactions with their weights."""
 
 
 def _name(kind: Callable[[random.Random], Plan]) -> str:
@@ -46,9 +55,9 @@ def _update(key: str) -> Plan:
 
 
 class SmallBank(Mix):
-    """Two accounts per customer; six kinds of transactions, of which write-check invites write skew.
+    """SmallBank: two accounts per customer, and six kinds of transactions. ``write_check`` allows write skew.
 
-    After SmallBank (Alomari et al., with the payments of OLTP-Bench), without its table of names and its hot customers.
+    After Alomari et al., with the payments of OLTP-Bench, but without the table of names and the hot customers.
     """
 
     def __init__(self, size: int) -> None:
@@ -56,7 +65,7 @@ class SmallBank(Mix):
         self.keys = [f"{kind}:{c}" for c in range(size) for kind in ("savings", "checking")]
 
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """As in the benchmark: payments a quarter, the others equal."""
+        """Return the kinds with the benchmark's weights: payments a quarter, the others equal."""
         return [
             (self._balance, 15),
             (self._deposit, 15),
@@ -93,9 +102,9 @@ class SmallBank(Mix):
 
 
 class Tpcc(Mix):
-    """New orders, payments, deliveries, order status and stock level on ``size`` warehouses.
+    """TPC-C: new orders, payments, deliveries, order status and stock level on ``size`` warehouses.
 
-    After the TPC-C standard: its shares, but few rows, the same few orders again and again, and no access by name.
+    The shares are the standard's. Tables have few rows, few orders are reused, and nothing is accessed by name.
     """
 
     DISTRICTS, CUSTOMERS, ITEMS, ORDERS = 3, 5, 20, 10
@@ -163,7 +172,7 @@ class Tpcc(Mix):
 
 
 class Twitter(Mix):
-    """Tweets, timelines and follows of ``size`` users."""
+    """Twitter: tweets, timelines and follows of ``size`` users."""
 
     SLOTS = 3
 
@@ -199,7 +208,7 @@ class Twitter(Mix):
 
 
 class Rubis(Mix):
-    """An auction: ``size`` users, twice as many items."""
+    """RUBiS: an auction site with ``size`` users and twice as many items."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -208,7 +217,7 @@ class Rubis(Mix):
         self.keys += [f"{kind}:{i}" for i in range(self.items) for kind in ("item", "bids", "highest", "quantity")]
 
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """Browsing half of the time."""
+        """Return the kinds with their weights: half of the transactions browse."""
         return [
             (self._browse, 30),
             (self._view, 20),
@@ -257,14 +266,14 @@ class Rubis(Mix):
 
 
 class WriteSkew(Mix):
-    """Pairs of keys: both are read, one of them is written. Snapshots allow what no serial order does."""
+    """Pairs of keys: a transaction reads both and writes one. Snapshot isolation allows write skew here."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
         self.keys = [f"{side}{i}" for i in range(size) for side in "ab"]
 
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """Now and then somebody only looks."""
+        """Return the kinds with their weights: one transaction in ten only reads."""
         return [(self._skew, 9), (self._look, 1)]
 
     def _skew(self, rng: random.Random) -> Plan:

@@ -1,7 +1,7 @@
-"""Re-checks what a check said, a commit order or counterexamples, by the definitions alone.
+"""Re-check the result of a check, a commit order or counterexamples, by the definitions of the levels alone.
 
-Nothing is shared with the engine: the history is taken as people write it, everything is a plain dict or set, and each
-rule stands here as the levels define it.
+The package shares no code with the checker on purpose: an error in the checker must not hide itself. It works on
+transactions and operations in plain dicts and sets, and restates the rules of the levels.
 """
 
 from plume_py.verify.claims import HistoryClaim, WitnessClaim, read_claim

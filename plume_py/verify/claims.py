@@ -1,4 +1,4 @@
-"""What is to be verified: a witness or a report, as read from a file. Fields that prove nothing are not read."""
+"""The input of ``verify``: a witness or a report in JSON. Fields that prove nothing are ignored."""
 
 from typing import Literal
 
@@ -12,17 +12,21 @@ Level = Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"]
 
 
 class WitnessClaim(msgspec.Struct, kw_only=True):
-    """A commit order, as ``--witness`` writes it; for declared levels, with the level of each place in it."""
+    """A commit order, as ``--witness`` writes it.
+
+    ``levels``: for declared levels, the level of each transaction in the order. ``sees``: for each transaction in the
+    order, the positions of the transactions that are visible to it.
+    """
 
     level: Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared"]
     order: list[Id]
-    between: str = "session"  # which order between transactions counts
+    between: str = "session"  # the order between transactions
     levels: list[Level] = []
     sees: list[list[int]] | None = None
 
 
 class StepClaim(msgspec.Struct, kw_only=True):
-    """One step of an argument."""
+    """One step (edge) of an argument; ``evidence`` are the steps that force it."""
 
     source: Id = msgspec.field(name="from")
     target: Id = msgspec.field(name="to")
@@ -33,7 +37,7 @@ class StepClaim(msgspec.Struct, kw_only=True):
     evidence: list["StepClaim"] = []
 
 
-class ShownClaim(msgspec.Struct, kw_only=True):
+class TransactionClaim(msgspec.Struct, kw_only=True):
     """A transaction of a counterexample."""
 
     id: Id
@@ -51,7 +55,7 @@ class ViolationClaim(msgspec.Struct, kw_only=True):
     level: str
     order: str = "session"
     keys: list[Atom]
-    transactions: list[ShownClaim]
+    transactions: list[TransactionClaim]
     steps: list[StepClaim]
 
 
@@ -63,7 +67,7 @@ class LevelClaim(msgspec.Struct):
 
 
 class HistoryClaim(msgspec.Struct, kw_only=True):
-    """What a report says about one history."""
+    """The part of a report on one history."""
 
     history: str
     levels: dict[str, LevelClaim]
@@ -72,7 +76,7 @@ class HistoryClaim(msgspec.Struct, kw_only=True):
 
 
 def read_claim(data: bytes) -> WitnessClaim | list[HistoryClaim]:
-    """A witness, or the entries of a report (JSON or JSON Lines); ValueError says what is wrong."""
+    """Return a witness, or the entries of a report in JSON or JSON Lines. Raise ValueError for anything else."""
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError:

@@ -1,9 +1,14 @@
-"""Strong and mixed levels by the axioms: one commit order, and the least visibility that all levels ask for together.
+"""Replay commit orders by the axioms of the levels, one level per transaction; used for strong and declared levels.
 
-A transaction sees its session, those it read from and, where real time counts, those that had ended before it began; at
-PSI and SI, also all earlier writers of what it writes. At TCC and PSI it sees, too, whom these see; at PC and SI all
-that come before one of them; at SER all that come before itself. Of what it sees it must read the newest version of
-each key; at RC, of what it has read from so far.
+The replay computes the least visibility that the levels require together. Visible to a transaction t are:
+
+- at every level: its session predecessors, the transactions that it reads from, and those before it in real time;
+- at PSI and SI: also the earlier writers of the keys that t writes;
+- at TCC and PSI: also everything that is visible to these transactions;
+- at PC and SI: also everything that commits before one of these transactions;
+- at SER: everything that commits before t.
+
+Of the visible writers of a key, t must read the newest one; at RC, of the writers that it has read from so far.
 """
 
 from bisect import bisect_left
@@ -13,148 +18,147 @@ from itertools import pairwise
 
 from plume_py.base.text import key_text
 from plume_py.history.value_codes import Atom
-from plume_py.verify.facts import HistoryFacts
-from plume_py.verify.lists import START
+from plume_py.verify.facts import START, HistoryFacts
 
-CLOSED = ("TCC", "PSI")
-FIRST_WINS = ("PSI", "SI")
-SNAPSHOT = ("PC", "SI")
+TRANSITIVE = ("TCC", "PSI")
+PREFIX = ("PC", "SI")
 STRONG = ("PC", "PSI", "SI", "SER")
 
-# What is visible: the first so many of the order, and, by session, the last one that is seen.
+# A set of visible transactions: the length of a prefix of the order, and by session the last visible transaction.
 Visible = tuple[int, dict[int, int]]
 NOTHING: Visible = (0, {})
 
 
 class OrderReplay:
-    """Transactions placed one after the other, each judged when it is placed."""
+    """A commit order that grows by one transaction at a time. Each transaction is checked when it is appended."""
 
     def __init__(self, facts: HistoryFacts, level: Callable[[int], str], only: set[int] | None = None) -> None:
-        """With ``only``, the history is cut down to these transactions; reads from others are left out."""
+        """With ``only``, replay the history of these transactions, without their reads from others."""
         self.facts, self.level, self.only = facts, level, only
-        self.pasts = any(level(t) in CLOSED for t in facts.live if only is None or t in only)
+        self.by_session = any(level(t) in TRANSITIVE for t in facts.live if only is None or t in only)
         self.order: list[int] = []
-        self.place: dict[int, int] = {START: -1}
+        self.position: dict[int, int] = {START: -1}
         self.visible: dict[int, Visible] = {}
-        self.writers: defaultdict[Atom, list[int]] = defaultdict(list)  # places, ascending
-        self.writers_saw: dict[Atom, Visible] = {}  # what the writers of a key have seen, and themselves
+        self.writers: defaultdict[Atom, list[int]] = defaultdict(list)  # positions, ascending
+        self.visible_to_writers: dict[Atom, Visible] = {}  # of each key, including the writers themselves
 
     def reads(self, t: int) -> list[tuple[Atom, int]]:
-        """What t read from whom."""
         found = self.facts.reads[t]
         return found if self.only is None else [(x, t1) for x, t1 in found if t1 == START or t1 in self.only]
 
     def direct(self, t: int) -> set[int]:
-        """Its session predecessor, those it read from, and those that real time puts before it."""
+        """Return the session predecessor of t, the transactions that it read from, and those before it in real time."""
         found = {t1 for _, t1 in self.reads(t) if t1 != START} | self.facts.ended_before(t, self.only)
         previous = self.facts.previous.get(t)
         while previous is not None and self.only is not None and previous not in self.only:
             previous = self.facts.previous.get(previous)
         return found if previous is None else found | {previous}
 
-    def put(self, t: int) -> list[str]:
-        """Place t; what is wrong with that."""
+    def append(self, t: int) -> list[str]:
+        """Append t to the order; return the reads of t that violate its level, as messages."""
         level = self.level(t)
         visible = self._visible(t, level)
         problems = [
             f"{self.facts.name(t)} read {key_text(x)} from {self.facts.name(t1)}, but {level} wants it to see "
             f"{self.facts.name(t2)}, which wrote {key_text(x)} too and stands later in the order"
-            for x, t1, t2 in self._judged(t, level, visible)
-            if self.place[t2] > self.place[t1]
+            for x, t1, t2 in self._newest_visible_writers(t, level, visible)
+            if self.position[t2] > self.position[t1]
         ]
-        self.place[t] = len(self.order)
+        self.position[t] = len(self.order)
         self.order.append(t)
         self.visible[t] = visible
-        mine = self._with(NOTHING, t)
+        added = self._including(NOTHING, t)
         for x in self.facts.wrote[t]:
-            self.writers[x].append(self.place[t])
-            self.writers_saw[x] = _joined(self.writers_saw.get(x, NOTHING), mine)
+            self.writers[x].append(self.position[t])
+            self.visible_to_writers[x] = _union(self.visible_to_writers.get(x, NOTHING), added)
         return problems
 
-    def take_back(self, t: int, writers_saw: dict[Atom, Visible | None]) -> None:
-        """Undo the last ``put``, of t; ``writers_saw`` is what stood there before for what it wrote."""
+    def undo(self, t: int, visible_to_writers: dict[Atom, Visible | None]) -> None:
+        """Undo the last ``append``, of t. The second argument has the former values for the keys that t wrote."""
         self.order.pop()
-        del self.place[t], self.visible[t]
-        for x, visible in writers_saw.items():
+        del self.position[t], self.visible[t]
+        for x, visible in visible_to_writers.items():
             self.writers[x].pop()
             if visible is None:
-                del self.writers_saw[x]
+                del self.visible_to_writers[x]
             else:
-                self.writers_saw[x] = visible
+                self.visible_to_writers[x] = visible
 
-    def seen_places(self, t: int) -> set[int]:
-        """Whom t sees, as places in the order."""
+    def visible_positions(self, t: int) -> set[int]:
+        """Return the positions in the order of all transactions that are visible to t."""
         level, (prefix, past) = self.level(t), self.visible[t]
         if level in ("RC", "RA"):
-            session = {a for a in self.order if a < t and self.facts.session[a] == self.facts.session[t]}
-            session |= {a for a in self.order if self.facts.in_time(a, t)}
-            return {self.place[a] for a in self.direct(t) | session}
-        seen = set(range(prefix))
-        if level in CLOSED:
-            seen |= {at for at, a in enumerate(self.order) if past.get(self.facts.session[a], START) >= a}
-        return seen
+            earlier = {a for a in self.order if a < t and self.facts.session[a] == self.facts.session[t]}
+            earlier |= {a for a in self.order if self.facts.precedes_in_real_time(a, t)}
+            return {self.position[a] for a in self.direct(t) | earlier}
+        positions = set(range(prefix))
+        if level in TRANSITIVE:
+            positions |= {at for at, a in enumerate(self.order) if past.get(self.facts.session[a], START) >= a}
+        return positions
 
-    def _with(self, visible: Visible, t: int) -> Visible:
-        """``visible``, and t, and all that t sees."""
+    def _including(self, visible: Visible, t: int) -> Visible:
+        """Return ``visible`` with t and everything visible to t."""
         prefix, past = self.visible[t]
         if self.level(t) == "SER":
-            prefix = self.place[t] + 1
-        if self.pasts:
+            prefix = self.position[t] + 1
+        if self.by_session:
             session = self.facts.session[t]
             past = {**past, session: max(past.get(session, START), t)}
-        return _joined(visible, (prefix, past))
+        return _union(visible, (prefix, past))
 
     def _visible(self, t: int, level: str) -> Visible:
+        """Return what is visible to t if it commits next."""
         if level == "SER":
             return len(self.order), {}
         direct = self.direct(t)
         visible = NOTHING
-        if self.pasts:
+        if self.by_session:
             for a in direct:
-                visible = self._with(visible, a)
-        if level in SNAPSHOT:
-            last = max((self.place[a] + 1 for a in direct), default=0)
+                visible = self._including(visible, a)
+        if level in PREFIX:
+            last = max((self.position[a] + 1 for a in direct), default=0)
             if level == "SI":
                 last = max([last, *(self.writers[x][-1] + 1 for x in self.facts.wrote[t] if self.writers[x])])
             visible = max(last, visible[0]), visible[1]
         elif level == "PSI":
             for x in self.facts.wrote[t]:
-                visible = _joined(visible, self.writers_saw.get(x, NOTHING))
+                visible = _union(visible, self.visible_to_writers.get(x, NOTHING))
         return visible
 
-    def _judged(self, t: int, level: str, visible: Visible) -> Iterator[tuple[Atom, int, int]]:
-        """(x, t1, the newest t2 that must be seen, or START) for each read."""
+    def _newest_visible_writers(self, t: int, level: str, visible: Visible) -> Iterator[tuple[Atom, int, int]]:
+        """Yield (x, t1, t2) for each read by t: t2 is the newest writer of x that is visible to the read, or START."""
         before: set[int] = set()
-        known = self.direct(t) if level == "RA" else set()
+        direct = self.direct(t) if level == "RA" else set()
         for x, t1 in self.reads(t):
             if level == "RC":
                 yield x, t1, self._newest_of(x, before)
                 before.add(t1)
             elif level == "RA":
-                session = [w for w in self.facts.writers.get(x, {}).get(self.facts.session[t], ()) if w in self.place]
-                in_time = {w for ws in self.facts.writers.get(x, {}).values() for w in ws if self.facts.in_time(w, t)}
-                yield x, t1, self._newest_of(x, known | set(session) | (in_time & self.place.keys()))
+                by_session = self.facts.writers.get(x, {})
+                in_session = [w for w in by_session.get(self.facts.session[t], ()) if w in self.position]
+                timed = {w for ws in by_session.values() for w in ws if self.facts.precedes_in_real_time(w, t)}
+                yield x, t1, self._newest_of(x, direct | set(in_session) | (timed & self.position.keys()))
             else:
-                yield x, t1, self._newest_seen(x, level, visible)
+                yield x, t1, self._newest_visible(x, level, visible)
 
     def _newest_of(self, x: Atom, among: set[int]) -> int:
         writers = (w for w in among if w != START and x in self.facts.wrote[w])
-        return max(writers, key=self.place.__getitem__, default=START)
+        return max(writers, key=self.position.__getitem__, default=START)
 
-    def _newest_seen(self, x: Atom, level: str, visible: Visible) -> int:
+    def _newest_visible(self, x: Atom, level: str, visible: Visible) -> int:
         prefix, past = visible
-        places = self.writers[x]
-        at = bisect_left(places, prefix)
-        newest = self.order[places[at - 1]] if at else START
-        if level in CLOSED:
-            for later in reversed(places[at:]):
+        positions = self.writers[x]
+        at = bisect_left(positions, prefix)
+        newest = self.order[positions[at - 1]] if at else START
+        if level in TRANSITIVE:
+            for later in reversed(positions[at:]):
                 w = self.order[later]
                 if past.get(self.facts.session[w], START) >= w:
                     return w
         return newest
 
 
-def _joined(one: Visible, other: Visible) -> Visible:
+def _union(one: Visible, other: Visible) -> Visible:
     if not one[1] or not other[1]:
         return max(one[0], other[0]), one[1] or other[1]
     past = dict(one[1])
@@ -165,17 +169,17 @@ def _joined(one: Visible, other: Visible) -> Visible:
 
 
 def all_orders_fail(facts: HistoryFacts, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
-    """Do these transactions alone leave no commit order? None if there are too many orders to try.
+    """Return whether no commit order of these transactions satisfies their levels; None if there are too many orders.
 
-    Those that share neither session nor key, directly or by others, do not meet in any axiom: such groups are tried one
-    after the other. Each may use all of the budget.
+    Transactions that share no session or key, not even through others, never meet in an axiom. Such groups are tried
+    separately, each with the whole budget of partial orders.
     """
     answers = [_group_fails(facts, level, group, budget) for group in _groups(facts, only)]
     return True if True in answers else None if None in answers else False
 
 
 def _groups(facts: HistoryFacts, only: set[int]) -> list[set[int]]:
-    """Transactions that are linked by sessions and keys; by real time all of them are."""
+    """Return the groups of transactions connected by sessions and keys; with real time, a single group."""
     if facts.ended:
         return [only]
     members: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
@@ -194,16 +198,19 @@ def _groups(facts: HistoryFacts, only: set[int]) -> list[set[int]]:
 
 
 def _group_fails(facts: HistoryFacts, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
-    """Depth first, without recursion: ``untried[n]`` are those that may still stand in place n."""
+    """Return whether every order of one group fails, or None if the budget is spent.
+
+    The search is depth first without recursion: ``untried[n]`` are the candidates left for position n.
+    """
     replay = OrderReplay(facts, level, only)
     before = {t: replay.direct(t) for t in only}
     for a, b in _list_orders(facts, only):
         before[b].add(a)
-    placed: list[tuple[int, dict[Atom, Visible | None]]] = []
+    appended: list[tuple[int, dict[Atom, Visible | None]]] = []  # the arguments of ``undo``
     untried = [[t for t in sorted(only, reverse=True) if not before[t]]]
     while untried:
-        if len(placed) == len(untried):
-            replay.take_back(*placed.pop())
+        if len(appended) == len(untried):
+            replay.undo(*appended.pop())
         if not untried[-1]:
             untried.pop()
             continue
@@ -211,17 +218,17 @@ def _group_fails(facts: HistoryFacts, level: Callable[[int], str], only: set[int
         if budget < 0:
             return None
         t = untried[-1].pop()
-        placed.append((t, {x: replay.writers_saw.get(x) for x in facts.wrote[t]}))
-        if not replay.put(t):
-            if len(placed) == len(only):
+        appended.append((t, {x: replay.visible_to_writers.get(x) for x in facts.wrote[t]}))
+        if not replay.append(t):
+            if len(appended) == len(only):
                 return False
-            done = replay.place.keys()
+            done = replay.position.keys()
             untried.append([t for t in sorted(only - done, reverse=True) if before[t] <= done])
     return True
 
 
 def _list_orders(facts: HistoryFacts, only: set[int]) -> Iterator[tuple[int, int]]:
-    """What lists tell about the order of these transactions; whom they do not show comes after all that they show."""
+    """Yield pairs (earlier, later) that lists show; an appender that is not in a list comes after all that are."""
     for x in {x for t in only for x in facts.wrote[t]}:
         for read in facts.lists.orders.get(x, ()):
             writers = facts.lists.writers(read)

@@ -22,11 +22,19 @@ from plume_py.reasoning.allocate import (
     write,
 )
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
-from plume_py.reasoning.allocate.driver import Drawing, answer_allocation, answer_robustness
+from plume_py.reasoning.allocate.driver import (
+    BENCHMARKS,
+    COURSEWARE,
+    SMALLBANK,
+    TPCC,
+    Drawing,
+    answer_allocation,
+    answer_robustness,
+    draw,
+)
 from plume_py.reasoning.allocate.read_write_sets import gather
 from plume_py.reasoning.allocate.rules import simple_rules
 from plume_py.reasoning.allocate.search_space import of_instances, of_programs, of_templates
-from plume_py.reasoning.allocate.templates import BENCHMARKS, COURSEWARE, SMALLBANK, TPCC, draw
 
 MIXISO = CATALOGUES["mixiso"]
 # One step down in the lattice, as far as MixIso's levels go.

@@ -7,9 +7,8 @@ from paths import EXAMPLES
 
 from plume_py.base.errors import InputError
 from plume_py.reasoning.allocate import Workload, read, update, write
-from plume_py.reasoning.allocate.driver import answer_allocation
+from plume_py.reasoning.allocate.driver import BENCHMARKS, answer_allocation, draw
 from plume_py.reasoning.allocate.sql import load_sql
-from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
 from plume_py.reasoning.allocate.workload_files import encode_programs, encode_workload, load_workload, parse_workload
 
 

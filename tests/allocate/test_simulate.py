@@ -4,10 +4,9 @@ import pytest
 
 from plume_py import check
 from plume_py.base.errors import IsocheckError
-from plume_py.reasoning.allocate.costs import USUAL, parsed
+from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.protocols import PROTOCOLS
-from plume_py.reasoning.allocate.simulate import Simulation
-from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.simulate import USUAL, Simulation, parsed
 from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
 from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 

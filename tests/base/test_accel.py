@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +20,9 @@ from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.kernels import cache, dispatch
 from plume_py.base.kernels import folder as kernel_folder
-from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
-from plume_py.checking.strong.solver import node_kernels
-from plume_py.checking.weak import edge_kernels, tcc_kernels
+from plume_py.checking.graph import clock_kernels, order_kernels, shared_kernels
+from plume_py.checking.strong.solver import saturation_kernels
+from plume_py.checking.weak import edge_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import render_kernels, text_kernels
@@ -190,7 +191,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def cache_base() -> Path | None:
     """The folder in which the kernels' own cache folder lies."""
-    folder = kernel_folder.folder_of(tcc_kernels, clock_kernels)
+    folder = kernel_folder.folder_of(edge_kernels, clock_kernels)
     return None if folder is None else folder.parent
 
 
@@ -236,7 +237,7 @@ def test_a_link_is_not_followed_even_to_a_folder_of_ours(fresh: Path, tmp_path: 
 
 @pytest.mark.parametrize("planted", ["link", "open", "file"])
 def test_what_was_planted_for_these_kernels_is_not_used(fresh: Path, tmp_path: Path, planted: str) -> None:
-    folder = kernel_folder.folder_of(tcc_kernels)
+    folder = kernel_folder.folder_of(edge_kernels)
     assert folder is not None
     folder.rmdir()
     if planted == "link":
@@ -247,7 +248,7 @@ def test_what_was_planted_for_these_kernels_is_not_used(fresh: Path, tmp_path: P
         folder.chmod(0o775)
     else:
         folder.touch()
-    assert kernel_folder.folder_of(tcc_kernels) is None
+    assert kernel_folder.folder_of(edge_kernels) is None
 
 
 def test_where_others_can_put_their_folder_in_the_place_of_ours_there_is_no_cache(fresh: Path) -> None:
@@ -291,25 +292,19 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 
 
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
-    alone = kernel_folder.folder_of(tcc_kernels)
-    used = dispatch._kernels_used(tcc_kernels)
-    assert used == [
-        clock_kernels,
-        order_kernels,
-        session_kernels,
-        edge_kernels,
-        row_kernels,
-    ]
+    alone = kernel_folder.folder_of(edge_kernels)
+    used = dispatch._kernels_used(edge_kernels)
+    assert used == [clock_kernels, order_kernels, shared_kernels]
     for other in used:
-        assert kernel_folder.folder_of(tcc_kernels, other) != alone
+        assert kernel_folder.folder_of(edge_kernels, other) != alone
 
 
 def test_a_changed_table_of_levels_leaves_the_cache_of_the_kernels_that_ask_it(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = kernel_folder.folder_of(node_kernels)
-    monkeypatch.setattr(node_kernels, "PREFIX", 2 * node_kernels.PREFIX)
-    assert kernel_folder.folder_of(node_kernels) != before
+    before = kernel_folder.folder_of(saturation_kernels)
+    monkeypatch.setattr(saturation_kernels, "PREFIX", 2 * saturation_kernels.PREFIX)
+    assert kernel_folder.folder_of(saturation_kernels) != before
 
 
 def test_a_record_with_its_fields_in_another_order_leaves_the_cache_of_the_kernels_that_take_it(
@@ -423,6 +418,7 @@ def test_under_a_time_limit_no_other_process_is_waited_for(tmp_path: Path, monke
 
 def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     own, wall = [0.0], [0.0]
+    monkeypatch.setattr(limits, "_uncounted", threading.local())  # whole seconds, so that sums are exact
     monkeypatch.setattr(limits.time, "thread_time", lambda: own[0])
     monkeypatch.setattr(limits.time, "monotonic", lambda: wall[0])
     level = limits.Limits(per_level=60.0).for_level()

@@ -209,8 +209,9 @@ def test_tables_of_real_schemas(ddl) -> None:
 @pytest.mark.parametrize(
     ("ddl", "said"),
     [
-        ("CREATE VIEW s AS SELECT 1;", "only CREATE TABLE"),
-        ("CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f();", "line 3"),
+        ("CREATE TABLE s AS SELECT 1;", "line 3: only CREATE TABLE with a list of columns"),
+        ("CREATE FUNCTION f(x INT) RETURNS INT AS 'SELECT 1';", "line 3"),
+        ("CREATE TABLE s (id INT PRIMARY KEY) INHERITS (a);", "line 3: INHERITS is not supported"),
         ("ALTER TABLE a DROP COLUMN v;", "is not supported; write the table as it is in the end"),
         ("ALTER TABLE c ADD PRIMARY KEY (id);", "there is no table c"),
         ("ALTER TABLE a ADD UNIQUE (w);", "a has no column w; there is id, v"),
@@ -222,6 +223,25 @@ def test_what_a_schema_cannot_say(ddl, said) -> None:
     with pytest.raises(InputError) as caught:
         parse(SCHEMA + ddl)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "statement", "said"),
+    [
+        ("CREATE VIEW s AS SELECT 1;", "SELECT id FROM s WHERE id = :x;", "no table s; give its CREATE TABLE"),
+        (
+            "CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f();",
+            "UPDATE a SET v = 1 WHERE id = :x;",
+            "the trigger t on a (line 3 of the schema) is not supported",
+        ),
+    ],
+)
+def test_what_a_schema_may_say_if_no_transaction_uses_it(both, ddl, statement, said) -> None:
+    header = f"{SCHEMA}{ddl}\n-- transaction: f(x)\n"
+    assert parse(header + SKEW).notes
+    assert not any(isinstance(found, str) for found in both(header + SKEW))
+    for refused in both(header + statement):
+        assert said in refused and "line 5" in refused
 
 
 @pytest.mark.parametrize(

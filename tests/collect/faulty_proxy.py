@@ -18,7 +18,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.collect.adapter import Setup
 from plume_py.collect.audit import audit
 from plume_py.collect.client import Isolation
-from plume_py.collect.clusters import MANAGED
+from plume_py.collect.cluster import MANAGED
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.table_setup import new_name

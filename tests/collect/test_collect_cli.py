@@ -131,8 +131,8 @@ def test_wrong_usage_is_one_line(arguments, code, words, tmp_path, monkeypatch, 
 
 def test_names_of_options_agree_with_the_tables():
     from plume_py.cli import collect_options as options
-    from plume_py.collect.arrivals import ARRIVALS
-    from plume_py.collect.clusters import MANAGED
+    from plume_py.collect.client import ARRIVALS
+    from plume_py.collect.cluster import MANAGED
     from plume_py.collect.faults import KINDS
     from plume_py.collect.nodes import READ_FROM
 

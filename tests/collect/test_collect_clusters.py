@@ -9,7 +9,7 @@ from plume_py import check, load
 from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import Setup
 from plume_py.collect.client import Isolation
-from plume_py.collect.clusters import CLUSTERS
+from plume_py.collect.cluster import CLUSTERS
 from plume_py.collect.nodes import Routing, open_nodes
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape

@@ -16,7 +16,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import tree
 from plume_py.collect.adapter import Setup
 from plume_py.collect.client import Isolation
-from plume_py.collect.clusters import MANAGED
+from plume_py.collect.cluster import MANAGED
 from plume_py.collect.faults import KINDS, OF_NODES
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect

@@ -5,13 +5,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
+from collecting import Scripted
 from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 from plume_py.base.processes import MARK
+from plume_py.collect.adapter import Setup
+from plume_py.collect.client import Isolation
+from plume_py.collect.cluster import ManagedCluster
 from plume_py.collect.managed import SERVERS
-from plume_py.collect.server import cause
+from plume_py.collect.run import Plan, collect
+from plume_py.collect.server import STOP, ManagedServer, cause
+from plume_py.collect.workload import Shape
 
 BUSY = """
 import os, sys, time
@@ -92,3 +99,63 @@ def test_a_server_that_cannot_start_says_its_first_error(output, told):
 
 def test_a_server_that_says_nothing():
     assert cause(" \n") == ""
+
+
+class StubbornServer(ManagedServer):
+    """A server that ignores the request to stop."""
+
+    title, scheme = "stubborn", "sqlite"
+    url = "sqlite:///unused.db"
+
+    def prepare(self, programs):
+        pass
+
+    def command(self, programs):
+        return ["/bin/sh", "-c", "trap '' TERM; touch ready; while :; do sleep 0.1; done"]
+
+    def answers(self):
+        if not os.path.exists(os.path.join(self.folder, "ready")):
+            raise OSError("not ready yet")
+
+
+class StubbornCluster(ManagedCluster):
+    def form(self):
+        self.start("only", StubbornServer())
+
+
+@pytest.mark.parametrize("kind", [StubbornServer, StubbornCluster])
+def test_ctrl_c_kills_a_private_server_at_once(kind):
+    """Its folder is removed anyway, so an orderly end is not worth the wait."""
+    with pytest.raises(KeyboardInterrupt), kind():
+        began = time.monotonic()
+        raise KeyboardInterrupt
+    assert time.monotonic() - began < STOP / 2
+
+
+def test_ctrl_c_during_the_start_kills_a_private_server_at_once(monkeypatch):
+    def interrupt(self):
+        time.sleep(0.5)  # the server ignores the request by now
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StubbornServer, "answers", interrupt)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        StubbornServer().__enter__()
+    assert time.monotonic() - began < STOP / 2
+
+
+def test_a_run_that_ctrl_c_ends_kills_its_private_server_at_once(tmp_path):
+    """The run ends in order and raises nothing, so the server must learn of Ctrl-C in another way."""
+    presses = [KeyboardInterrupt]
+
+    def interrupt(recorded):
+        if presses:
+            raise presses.pop()
+
+    adapter = Scripted(Setup("scripted:"))
+    plan = Plan(Shape(sessions=1, seed=0), [Isolation("only", "SER")], str(tmp_path / "h.jsonl"))
+    with StubbornServer() as server:
+        collected = collect(adapter, plan, server, tick=interrupt)
+        began = time.monotonic()
+    assert collected.interrupted
+    assert time.monotonic() - began < STOP / 2

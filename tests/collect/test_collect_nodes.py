@@ -18,7 +18,7 @@ from plume_py.collect.workload import Shape
 from plume_py.history.formats import json_native
 from plume_py.history.load import load
 from plume_py.report.dot import render
-from plume_py.report.html_data import page_data
+from plume_py.report.html import page_data
 from plume_py.report.json import plain
 from plume_py.report.recording_metadata import with_run
 from plume_py.report.text import render as text_of

@@ -10,7 +10,7 @@ from collecting import Scripted, gather, lines
 
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
-from plume_py.collect.arrivals import NANOSECONDS, arrivals
+from plume_py.collect.client import TICKS_PER_SECOND, arrivals
 from plume_py.collect.workload import Shape
 from plume_py.history.throughput import STATUSES, Disturbance, speed
 
@@ -19,11 +19,11 @@ from plume_py.history.throughput import STATUSES, Disturbance, speed
 def test_arrivals_of_all_sessions_come_at_the_rate(how):
     shape = Shape(sessions=4, rate=100.0, arrivals=how, seed=3)
     everyone = sorted(at for session in range(4) for at in islice(arrivals(shape, session), 500))
-    within = [at for at in everyone if at < 4 * NANOSECONDS]
+    within = [at for at in everyone if at < 4 * TICKS_PER_SECOND]
     assert 330 <= len(within) <= 470
     assert list(islice(arrivals(shape, 1), 50)) == list(islice(arrivals(shape, 1), 50))
     if how == "fixed":
-        assert within == [number * NANOSECONDS // 100 for number in range(400)]
+        assert within == [number * TICKS_PER_SECOND // 100 for number in range(400)]
 
 
 def test_latency_counts_from_when_a_transaction_was_due(tmp_path):

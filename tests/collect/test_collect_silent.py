@@ -12,14 +12,17 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from click.testing import CliRunner
 from collecting import Scripted, ScriptedConnection, gather, lines
 from faulty_proxy import ACTIONS, DIRECTIONS, attack
 from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import InputError, LimitError
+from plume_py.cli.main import cli
 from plume_py.collect import table_setup
 from plume_py.collect.adapter import LostError, Setup, to_element, to_list
+from plume_py.collect.adapters.redis import RedisAdapter
 from plume_py.collect.deadline import Guard, in_time
 from plume_py.collect.managed import ManagedPostgres
 from plume_py.collect.registry import open_adapter
@@ -337,6 +340,15 @@ def test_the_next_run_removes_the_table_of_a_killed_one(kind, request, child, tm
     assert isocheck("collect", "--clean", url).stdout == f"removed {name}\n"
     assert "no abandoned run" in isocheck("collect", "--clean", url).stdout
     assert [path.name for path in tmp_path.glob("t.db-isocheck*")] == []
+
+
+def test_clean_says_that_it_did_not_search_a_large_redis(monkeypatch):
+    monkeypatch.setattr(RedisAdapter, "ask", lambda self, *words: {"DBSIZE": 1_000_001}[words[0]])
+    done = CliRunner().invoke(cli, ["collect", "--clean", "redis://127.0.0.1:1"])
+    assert (done.exit_code, done.output) == (
+        0,
+        "not searched for tables of abandoned runs: the database has 1,000,001 keys, more than 1,000,000\n",
+    )
 
 
 def test_clean_needs_a_database():

@@ -419,7 +419,7 @@ def test_viper(tmp_path: Path, inner: bool, format: str | None) -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ('{"value":[["range","nil","nil",[],[]]],"isInitial":true}', "'range' is not supported"),
+        ('{"value":[["range","nil","nil",[],[]]]}', "'range' is not supported"),
         ('{"value":[["d",5,1]]}', "'d' is not supported"),
         ('{"value":[["r",5]]}', "not an operation"),
         ('{"value":[[]]}', "not an operation"),

@@ -11,7 +11,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.levels import LEVELS, NAMES
 from plume_py.levels.orders import level_requests, unknown_level
-from plume_py.report.elle_models import _STRONGER as ELLE_MODELS
+from plume_py.report.elle import _STRONGER as ELLE_MODELS
 
 NAMES_OF_OTHERS = {
     "repeatable read": "SI", "REPEATABLE_READ": "SI", "snapshot  isolation": "SI", "Snapshot": "SI",

@@ -14,13 +14,14 @@ from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.predict import LEVELS
-from plume_py.reasoning.predict.predictor import judge, predictor
+from plume_py.reasoning.predict.prediction_files import trace
+from plume_py.reasoning.predict.predictor import predictor
+from plume_py.reasoning.predict.predictor import recheck as second_opinion
 from plume_py.reasoning.predict.predictor.observed_run import observe
 from plume_py.reasoning.predict.predictor.prediction import running_order
 from plume_py.reasoning.predict.predictor.predictor import predict
 from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError, recheck
-from plume_py.reasoning.predict.summary import dangerous_reads, program_of, safe_levels
-from plume_py.reasoning.predict.trace import trace
+from plume_py.reasoning.predict.report import dangerous_reads, program_of, safe_levels
 
 STRATEGIES = [("strict", True), ("strict", False), ("relaxed", True), ("relaxed", False)]
 
@@ -412,7 +413,7 @@ def test_the_rules_refuse_what_is_against_them(seed: int) -> None:
 
 
 def test_a_refuted_prediction_is_a_loud_defect(monkeypatch) -> None:
-    monkeypatch.setattr(judge, "recheck", lambda history, run: ["it is wrong"])
+    monkeypatch.setattr(second_opinion, "recheck", lambda history, run: ["it is wrong"])
     with pytest.raises(PredictionDefectError, match="it is wrong"):
         predict(small("r(x,0) w(x,1)", "r(x,1) w(x,2)"), "TCC", boundary="relaxed")
 

@@ -1,4 +1,4 @@
-"""Histories judged by definitions: against every witness there is, what is said of them, and where it ends."""
+"""Tests of judge.py: verdicts against all witnesses and the checker, explanations, limits, ``check`` by definition."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import load_definitions
 from plume_py.reasoning.synth.formulas import DEFINITIONS
-from plume_py.reasoning.synth.judge import MOST_TXNS, judge
+from plume_py.reasoning.synth.judge import MOST_JUDGED, judge
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 OTHERS = str(ROOT / "docs" / "other_levels.py")
@@ -62,7 +62,7 @@ def history_of(h):
 
 @pytest.mark.parametrize("count", [250, pytest.param(5000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", LEVELS)
-def test_judged_as_by_every_witness(name, count):
+def test_verdicts_agree_with_an_enumeration_of_witnesses(name, count):
     rng, seen = random.Random(count), {True: 0, False: 0}
     for _ in range(count):
         h = tiny(rng)
@@ -77,7 +77,7 @@ def test_judged_as_by_every_witness(name, count):
 
 
 @pytest.mark.parametrize("name", ["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"])
-def test_judged_as_the_checker_does(name):
+def test_verdicts_agree_with_the_checker(name):
     rng = random.Random(name)
     forms = [level for level in (name, f"{name}@vis", f"{name}@tap") if level in DEFINITIONS]
     for _ in range(150):
@@ -87,7 +87,7 @@ def test_judged_as_the_checker_does(name):
             assert judge(history, form).ok == expected, (form, list(history))
 
 
-def test_who_counts():
+def test_unknown_outcomes_take_part_if_they_were_read_from():
     """Aborted transactions do not, unknown ones do if they were read from, and their own reads are not judged."""
     builder = HistoryBuilder(initial=0)
     builder.add(0, [("r", "x", 0), ("w", "x", 1)], status="unknown")
@@ -96,17 +96,17 @@ def test_who_counts():
     builder.add(2, [("r", "x", 3)])
     judged = judge(builder.build(), "UA")
     assert judged.ok
-    assert [judged.given.txn(t) for t in judged.witness.order] == ["T1", "T3", "T4"]
+    assert [judged.history.txn(t) for t in judged.witness.order] == ["T1", "T3", "T4"]
 
 
 @pytest.mark.parametrize("name", ["UA", "UpdateSer", "CI"])
-def test_reads_that_are_wrong_by_themselves(name):
+def test_unreadable_reads_violate_every_level(name):
     judged = judge(built([[[("w", "x", 1)]], [[("r", "x", 7)]]]), name)
     assert (judged.ok, judged.flaws) == (False, ("a",))
 
 
 @pytest.mark.parametrize("last", [[1, 2], [2]])
-def test_lists_say_who_comes_first(last):
+def test_witnesses_agree_with_the_order_of_lists(last):
     """Of two that append to a list, the list shows the order; UA asks that the later one saw the earlier one."""
     builder = HistoryBuilder(initial=[])
     builder.add(0, [("append", "x", 1), ("append", "y", 1)])
@@ -117,7 +117,7 @@ def test_lists_say_who_comes_first(last):
     assert judge(history, "UA").ok == (last == [1, 2]) == check(history, "PSI").ok
 
 
-def test_the_argument_of_the_paper():
+def test_the_explanation_of_the_papers_example():
     """Isolde's figure 1: no lost update, and yet not update atomic."""
     history = built(FIGURE)
     broken, kept = judge(history, "UA"), judge(history, "NLU")
@@ -127,7 +127,7 @@ def test_the_argument_of_the_paper():
         "T3 read the initial x, which T1 overwrote, so it does not see T1",
         "T3 read y from T2, so it sees T2",
     ]
-    assert kept.ok and kept.witness.sees == {(0, 1), (1, 2)}
+    assert kept.ok and kept.witness.visible_pairs == {(0, 1), (1, 2)}
 
 
 def test_every_reason_is_needed():
@@ -150,7 +150,7 @@ def test_loops_of_a_definition_are_explained_by_their_variables():
     assert reason.words.startswith("line ")
 
 
-def test_a_premise_without_a_name_is_told_as_what_is_seen():
+def test_a_premise_without_a_relation_is_explained_as_visibility():
     """Where it follows from the history that T2 is seen, that is said; where it hangs on the order, both are."""
     late = built([[[("w", "x", 1), ("w", "y", 1)]], [[("r", "y", 1), ("r", "x", 0)]]])
     (reason,) = judge(late, "TapRC").reasons
@@ -168,11 +168,11 @@ def test_a_premise_without_a_name_is_told_as_what_is_seen():
     ]
 
 
-def test_what_is_too_large_is_not_decided():
-    history = built([[[("w", "x", value)] for value in range(1, MOST_TXNS + 2)]])
+def test_large_histories_are_undecided():
+    history = built([[[("w", "x", value)] for value in range(1, MOST_JUDGED + 2)]])
     judged = judge(history, "UA")
     assert judged.ok is None
-    assert f"decided up to {MOST_TXNS}" in judged.why
+    assert f"decided up to {MOST_JUDGED}" in judged.why
     assert judge(built(FIGURE), "UA", Limits(timeout=1e-9)).ok is None
 
 
@@ -224,7 +224,7 @@ def test_check_with_a_file(isocheck, figure):
         assert isocheck(figure, "--define", MINE, "--level", "SerByGraph", "--format", output)[0] == 1
 
 
-def test_check_in_an_order(isocheck, tmp_path):
+def test_check_by_definition_in_an_order(isocheck, tmp_path):
     path = tmp_path / "stale.json"
     path.write_text('{"initial":0,"sessions":[[{"ops":[["w","x",1]]},{"ops":[["r","x",0]]}]]}')
     assert isocheck(path, "-l", "NLU")[0] == 1
@@ -235,15 +235,15 @@ def test_check_in_an_order(isocheck, tmp_path):
     assert (code, "undecided" in out) == (3, True)
 
 
-def test_check_is_undecided(isocheck, tmp_path):
+def test_check_by_definition_is_undecided_for_large_histories(isocheck, tmp_path):
     path = tmp_path / "long.json"
-    ops = [{"ops": [["w", "x", value]]} for value in range(1, MOST_TXNS + 2)]
+    ops = [{"ops": [["w", "x", value]]} for value in range(1, MOST_JUDGED + 2)]
     path.write_text(json.dumps({"initial": 0, "sessions": [ops]}))
     code, out, _ = isocheck(path, "-l", "UA", "-l", "RA")
     assert (code, "UA   undecided" in out, "RA   holds" in out) == (3, True, True)
 
 
-def test_reads_that_are_wrong_are_explained_as_always(isocheck, tmp_path):
+def test_unreadable_reads_are_explained_by_the_checker(isocheck, tmp_path):
     path = tmp_path / "thin.json"
     path.write_text('{"initial":0,"sessions":[[{"ops":[["r","x",7]]}]]}')
     code, out, _ = isocheck(path, "-l", "UA")
@@ -259,12 +259,12 @@ def test_reads_that_are_wrong_are_explained_as_always(isocheck, tmp_path):
         (["-l", "UA", "--tap", "a"], "not both"),
     ],
 )
-def test_wrong_use(isocheck, figure, arguments, message):
+def test_wrong_options_are_rejected(isocheck, figure, arguments, message):
     code, _, err = isocheck(figure, *arguments)
     assert (code, message in err) == (2, True)
 
 
-def test_levels_lists_them_all(isocheck):
+def test_the_levels_command_lists_all_definitions(isocheck):
     code, out, _ = isocheck("levels", "--define", MINE)
     assert code == 0
     for name in (*DEFINITIONS, *OWN):

@@ -1,4 +1,4 @@
-"""``isocheck synth``, ``relate`` and ``hierarchy``: what they print and write, and how they end."""
+"""``isocheck synth``, ``relate`` and ``hierarchy``: output, files, exit codes (report.py, picture.py)."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ MINE = str(ROOT / "docs" / "my_levels.py")
 LEVEL = "from plume_py.reasoning.synth import level\n@level\n"
 
 
-def test_found_written_and_checked_again(isocheck, tmp_path):
+def test_a_found_history_is_written_and_rechecked(isocheck, tmp_path):
     target = tmp_path / "skew.json"
     code, out, _ = isocheck("synth", "--allow", "SI", "--forbid", "SER", "--minimal", "--out", target)
     assert code == 0
@@ -84,7 +84,7 @@ def test_a_level_per_transaction(isocheck, tmp_path):
     assert isocheck("synth", "-a", "Declared,SI", "-f", "SER", "--levels", "SER,SER")[0] == 1
 
 
-def test_time_runs_out(isocheck):
+def test_a_time_limit_ends_in_undecided(isocheck):
     for command in (["synth", "-a", "RA", "-f", "TCC"], ["relate", "RA", "TCC"], ["hierarchy"]):
         for output in ("text", "json"):
             code, out, _ = isocheck(*command, "--timeout", "1e-6", "--format", output)
@@ -202,7 +202,7 @@ def test_hierarchy_without_dot(isocheck, tmp_path, monkeypatch):
         (["relate", "SI", "X", "--define", "no-such-file.py"], 4, "cannot read"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
+def test_wrong_options_are_rejected_in_one_line(isocheck, arguments, code, message):
     found, _, err = isocheck(*arguments)
     assert found == code
     assert message in err
@@ -252,7 +252,7 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
         ),
     ],
 )
-def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, message):
+def test_bad_definitions_are_rejected_in_one_line(isocheck, tmp_path, source, code, message):
     path = tmp_path / "mine.py"
     path.write_text(source)
     found, _, err = isocheck("relate", "mine", "RA", "--define", path)
@@ -261,7 +261,7 @@ def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, 
     assert len(err.splitlines()) == 1
 
 
-def test_what_is_found_has_times_that_the_checker_reads(isocheck, tmp_path):
+def test_found_histories_have_times_that_the_checker_reads(isocheck, tmp_path):
     path = tmp_path / "stale.json"
     code, out, _ = isocheck("synth", "-a", "SER", "-f", "SSER", "--minimal", "--out", path)
     assert code == 0
@@ -287,7 +287,7 @@ def test_pictures_show_real_time(isocheck, tmp_path):
     assert ">RT<" in drawn
 
 
-def test_levels_of_ones_own_have_orders(isocheck, tmp_path):
+def test_user_levels_can_be_used_in_orders(isocheck, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from plume_py.reasoning.synth import axiom, level, seen_by\n\n\n"

@@ -1,4 +1,4 @@
-"""``isocheck verify``: what check says is confirmed, what is false is refuted, and by code of its own."""
+"""Tests of verify: results of ``check`` are confirmed, mutated ones are refuted, and no code of the checker is used."""
 
 import copy
 import json
@@ -89,7 +89,7 @@ def makers():
 
 
 @pytest.mark.parametrize("make", makers())
-def test_all_that_check_says_is_confirmed(make, tmp_path):
+def test_all_results_of_check_are_confirmed(make, tmp_path):
     shown, held = set(), dict.fromkeys(WEAK, 0)
     for seed in range(300):
         history = built(make(random.Random(seed)))
@@ -140,7 +140,7 @@ def test_a_cycle_of_version_orders_is_confirmed():
 
 
 @pytest.mark.parametrize("make", makers())
-def test_every_order_of_tiny_histories_is_judged_as_the_definitions_say(make):
+def test_every_order_of_tiny_histories_agrees_with_the_definitions(make):
     """All permutations of the transactions that count, against the oracle's reading of the axioms."""
     judged = {True: 0, False: 0}
     for seed in range(120):
@@ -160,7 +160,7 @@ def test_every_order_of_tiny_histories_is_judged_as_the_definitions_say(make):
     assert min(judged.values()) > 50
 
 
-def test_orders_that_lack_or_repeat_or_invent_transactions(tmp_path):
+def test_orders_with_missing_repeated_or_unknown_transactions_are_refuted(tmp_path):
     history = generate("SER", sessions=3, transactions=4, operations=4, keys=4)
     good = witness_of(history, "TCC", tmp_path).order
     for order, problem in (
@@ -173,7 +173,7 @@ def test_orders_that_lack_or_repeat_or_invent_transactions(tmp_path):
         assert problem in problems[0]
 
 
-def test_swaps_that_break_an_axiom_are_refuted():
+def test_swaps_that_violate_an_axiom_are_refuted():
     # Only the axiom of RA orders the two writers: the reader saw both, and x of the second.
     sessions = [[[("w", "x", 1), ("w", "y", 1)]], [[("w", "x", 2)]], [[("r", "x", 2), ("r", "y", 1)]]]
     history = built([[("committed", ops) for ops in session] for session in sessions])
@@ -247,7 +247,7 @@ def test_mutated_planted_patterns_are_refuted(letter):
         assert refuted(history, {**report, "violations": [mutant]}), mutant
 
 
-def test_a_verdict_needs_a_violation_and_the_other_way_round():
+def test_verdicts_and_violations_must_agree():
     history = built([[("committed", [("w", "x", 1)]), ("committed", [("r", "x", 0)])]])
     report = report_of(history)
     assert [report["levels"][level]["ok"] for level in WEAK] == [True, True, False, False]
@@ -272,7 +272,7 @@ def test_aborted_transactions_of_plume_text_share_an_id(tmp_path):
     assert refuted(history, report)
 
 
-def test_the_initial_transaction_and_the_dead_are_not_in_the_order(tmp_path):
+def test_only_live_transactions_are_in_the_order(tmp_path):
     builder = HistoryBuilder(initial=None, declared=False)
     builder.add("init", [("w", "x", 10), ("w", "y", 10)], id="init")
     builder.add("a", [("w", "x", 1)], id="seen", status="unknown")
@@ -335,7 +335,7 @@ def test_the_only_entry_may_have_another_path(tmp_path):
     assert run("verify", DEMO, path)[0] == 0
 
 
-def test_files_that_cannot_be_verified(tmp_path):
+def test_files_without_a_verifiable_claim_are_rejected(tmp_path):
     path = tmp_path / "f"
     for text in (
         "",

@@ -1,4 +1,4 @@
-"""``isocheck verify`` on single violations of lists, right and wrong ones, and on violations of many transactions."""
+"""Tests of verify/violations.py: single violations of lists, true and false, and violations of many transactions."""
 
 import json
 
@@ -57,21 +57,21 @@ def test_patterns_of_single_lists():
         ("torn-append", append("x", 4) + read("x", 2, 4)),
     ],
 )
-def test_each_pattern_of_a_list_has_its_name(tap, reader):
+def test_each_flaw_of_a_list_proves_one_pattern(tap, reader):
     history = committed(append("x", 1, 2), reader)
     names = (*"abcdef", "duplicate-element", "torn-append", "incompatible-order")
     assert [name for name in names if not refuted(history, name, "T2")] == [tap]
     assert showing(history, "T1 T2") == set()
 
 
-def test_an_aborted_element_is_named_wherever_it_stands():
+def test_an_aborted_element_is_found_at_any_position():
     history = built([[("aborted", append("x", 1))], [("committed", append("x", 2))], [("committed", read("x", 1, 2))]])
     assert not refuted(history, "b", "T3")
     assert not refuted(history, "b", "T1 T3", step("T1", "WR", "T3", "x"))
     assert refuted(history, "b", "T2 T3", step("T2", "WR", "T3", "x"))
 
 
-def test_reads_of_orders_that_contradict_each_other():
+def test_lists_that_are_no_prefixes_of_each_other_prove_incompatible_orders():
     history = committed(append("x", 1), append("x", 2), read("x", 1, 2), read("x", 2, 1), read("x", 1))
     assert not refuted(history, "incompatible-order", "T3 T4")
     assert refuted(history, "incompatible-order", "T3 T5")
@@ -87,7 +87,7 @@ def ww(a, b, x, reader):
     return step(a, "WW", b, x, reader=reader)
 
 
-def test_appends_that_are_shown_and_appends_that_are_not():
+def test_version_order_steps_from_shown_and_missing_appends():
     history = committed(
         append("x", 1) + append("y", 1), append("x", 2) + append("y", 2), read("x", 1, 2), read("y", 2), read("x")
     )
@@ -104,7 +104,7 @@ def test_appends_that_are_shown_and_appends_that_are_not():
         assert refuted(history, "version-order-cycle", "T1 T2 T3 T4 T5", shown_first, false), false
 
 
-def test_an_own_append_comes_after_what_it_was_appended_to():
+def test_an_own_append_follows_the_list_that_it_extends():
     history = committed(
         append("x", 1) + append("y", 1), append("x", 2) + read("x", 1, 2) + append("y", 2), read("y", 2)
     )
@@ -114,7 +114,7 @@ def test_an_own_append_comes_after_what_it_was_appended_to():
     assert refuted(history, "version-order-cycle", "T1 T2 T3", step("T1", "WR", "T2", "x", value=2), unseen)
 
 
-def test_a_value_that_two_appended_and_nobody_read():
+def test_a_value_appended_twice_and_never_read():
     """It stands in no list, so it must not be taken for the other's where a reader's later appends are added."""
     history = committed(append("x", 1) + read("x", 1) + append("x", 5), append("x", 5, 6), append("x", 7))
     back = step("T2", "WR", "T1", "x")
@@ -127,14 +127,14 @@ def test_a_value_that_two_appended_and_nobody_read():
     assert not refuted(built([first]), "version-order-cycle", "T1 T2", before, ww("T2", "T1", "x", "T2"))
 
 
-def test_a_list_that_is_torn_fixes_no_order():
+def test_a_torn_list_implies_no_order():
     history = committed(append("x", 1, 2), append("x", 3), read("x", 1, 3))
     assert refuted(history, "version-order-cycle", "T1 T2 T3", ww("T1", "T2", "x", "T3"), ww("T2", "T1", "x", "T3"))
     cut = committed(append("x", 1), append("x", 2, 3), append("x", 4), read("x", 1, 2))  # TAP-f does
     assert "chain" not in refuted(cut, "version-order-cycle", "T1 T2 T4", ww("T1", "T2", "x", "T4"))[0]
 
 
-def test_a_weak_chain_by_an_append_that_is_not_shown():
+def test_a_weak_cycle_with_a_missing_append():
     history = built([[("committed", append("x", 1)), ("committed", read("x", 2))], [("committed", append("x", 2))]])
     forced = step("T1", "CM", "T3", "x", reader="T2", evidence=[step("T1", "SO", "T2")])
     unseen = ww("T3", "T1", "x", "T2")
@@ -167,7 +167,7 @@ def test_two_sources_behind_own_appends():
 # Many transactions
 
 
-def test_a_claim_of_many_transactions_is_answered():
+def test_a_claim_of_many_transactions_is_decided():
     """Those that have nothing to do with each other are tried apart; where that does not help, it is said."""
     many = [append(f"k{i}", 1) for i in range(1500)]
     history = committed(*many, append("x", 1) + read("y"), append("y", 1) + read("x"))

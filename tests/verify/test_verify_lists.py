@@ -1,4 +1,4 @@
-"""``isocheck verify`` on lists: impossible orders and false proofs are refuted, right ones are confirmed.
+"""Tests of verify on lists: impossible orders and false proofs are refuted, correct ones are confirmed.
 
 No engine takes part: orders are judged against a naive replay, proofs are made here, step by step.
 """
@@ -11,7 +11,7 @@ from replay_naive import INITIAL, LEVELS, Naive, closure, random_lists
 from test_verify import built
 
 from plume_py.verify import WitnessClaim, verify_entry, verify_witness
-from plume_py.verify.claims import HistoryClaim, LevelClaim, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.claims import HistoryClaim, LevelClaim, StepClaim, TransactionClaim, ViolationClaim
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.violations import ClaimCheck, RefutedError
 
@@ -42,7 +42,7 @@ def shown(history, *names):
     for name in names:
         t, txn = transactions[name]
         ops = [(op.kind, op.key, list(op.value) if isinstance(op.value, tuple) else op.value) for op in txn.ops]
-        yield ShownClaim(id=name, session=txn.session, place=history.place(t), ops=ops)
+        yield TransactionClaim(id=name, session=txn.session, place=history.place(t), ops=ops)
 
 
 def step(source, relation, target, key=None, **more):
@@ -94,14 +94,14 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_no_order_makes_an_impossible_list(name):
+def test_no_order_produces_an_impossible_list(name):
     sessions = [ops if isinstance(ops, list) else [ops] for ops in IMPOSSIBLE[name]]
     history = committed(*sessions)
     for order in permutations(f"T{i + 1}" for i in range(len(sessions))):
         assert showing(history, " ".join(order)) == set(), order
 
 
-def test_aborted_elements_anywhere_and_unknown_ones_in_part():
+def test_aborted_elements_and_incomplete_unknown_appends_are_refuted():
     reader = ("committed", read("x", 1, 2))
     history = built([[("aborted", append("x", 1))], [("committed", append("x", 2))], [reader]])
     assert showing(history, "T2 T3") == set()
@@ -112,7 +112,7 @@ def test_aborted_elements_anywhere_and_unknown_ones_in_part():
     assert showing(history, "T2 T3") == set()  # the unknown one counts: its element is shown
 
 
-def test_an_append_that_no_list_shows_comes_last_at_every_level():
+def test_an_append_missing_in_a_list_comes_after_it_at_every_level():
     history = committed(append("x", 1), append("x", 2), read("x", 2))
     assert showing(history, "T2 T1 T3") == set(LEVELS) - {"SER"}
     assert showing(history, "T2 T3 T1") == set(LEVELS)
@@ -122,7 +122,7 @@ def test_an_append_that_no_list_shows_comes_last_at_every_level():
     assert showing(history, "T3 T1 T2") == {"RC"}
 
 
-def test_a_read_with_an_own_append_is_a_read_of_another():
+def test_a_list_that_ends_in_an_own_append_is_read_from_the_previous_appender():
     # T1 saw T2 only through the list that ends in its own append, and then not what T2 had read
     history = committed(append("z", 2) + read("z", 1, 2) + read("y"), read("y", 1) + append("z", 1), append("y", 1))
     assert showing(history, "T3 T2 T1") == {"RC", "RA"}
@@ -139,7 +139,7 @@ def test_a_value_appended_twice_by_one_transaction():
     assert showing(committed(append("x", 1, 1), read("x", 1, 1, 1)), "T1 T2") == set()
 
 
-def test_what_is_wrong_is_told_in_a_line():
+def test_list_mismatches_are_reported_in_one_line():
     history = committed(append("x", 1), append("x", 2), read("x", 1, 2))
     assert verify_witness(history, WitnessClaim(level="RC", order=["T2", "T1", "T3"])) == [
         "T3 read list x as [1 2], which is not what the order makes of it"
@@ -167,13 +167,13 @@ def compare_orders(seeds, txns, most):
     return judged
 
 
-def test_every_order_is_judged_as_a_naive_replay_does():
+def test_every_order_agrees_with_a_naive_replay():
     assert min(compare_orders(range(250), (2, 5), 4).values()) > 1000
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("block", range(10))
-def test_every_order_of_many_histories(block):
+def test_every_order_of_many_histories_agrees_with_a_naive_replay(block):
     compare_orders(range(1000 * block + 1000, 1000 * block + 2000), (2, 6), 5)
 
 
@@ -279,14 +279,14 @@ def compare_proofs(seeds, txns=(2, 4), most=4):
     return counted
 
 
-def test_true_steps_prove_what_no_order_can_mend():
+def test_true_steps_prove_violations_that_no_order_avoids():
     counted = compare_proofs(range(400))
     assert min(counted[level, False, True] for level in ("RC", "RA", "TCC")) > 5
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("block", range(10))
-def test_true_steps_of_many_histories(block):
+def test_true_steps_of_many_histories_prove_violations(block):
     compare_proofs(range(1000 * block + 1000, 1000 * block + 2000), (2, 5), 5)
 
 
@@ -302,11 +302,11 @@ def compare_strong(seeds, txns=(2, 5), most=4):
             assert bool(claims.problem("cycle", level=level)) == (level in possible), (seed, level)
 
 
-def test_all_transactions_together_prove_strong_levels_broken():
+def test_all_transactions_together_prove_strong_violations():
     compare_strong(range(300))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("block", range(10))
-def test_all_transactions_together_of_many_histories(block):
+def test_all_transactions_together_prove_strong_violations_in_many_histories(block):
     compare_strong(range(1000 * block + 1000, 1000 * block + 2000), (3, 6), 5)

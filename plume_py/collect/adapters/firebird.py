@@ -1,4 +1,4 @@
-"""Firebird, with firebird-driver: a server, or a file that its library opens without one."""
+"""Adapter for Firebird, with firebird-driver: a server, or a file that its library opens without one."""
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -24,12 +24,12 @@ _KINDS = {
     "snapshot table stability": Isolation.SERIALIZABLE,
     "read committed": Isolation.READ_COMMITTED_RECORD_VERSION,
 }
-# Conflicts and deadlocks; a lock that was waited for too long is one, too.
+# SQLSTATEs: conflicts, deadlocks and lock timeouts; a file that does not exist.
 _REFUSED, _NO_FILE = "40001", "08001"
 
 
 class FirebirdAdapter(SqlAdapter):
-    """A database file, which a server keeps or the library itself."""
+    """A database file, kept by a server or by the library itself."""
 
     name = "Firebird"
     isolations = promises(FIREBIRD)
@@ -71,7 +71,7 @@ class FirebirdAdapter(SqlAdapter):
 
     @override
     def is_alive(self, table: str) -> bool | None:
-        """Another connection may be anybody's."""
+        """Return False if no other connection is open, otherwise None: connections have no names."""
         others = "SELECT 1 FROM mon$attachments WHERE mon$attachment_id <> CURRENT_CONNECTION AND mon$system_flag = 0"
         return None if self.ask(others) else False
 
@@ -88,7 +88,7 @@ class FirebirdAdapter(SqlAdapter):
         return getattr(error, "sqlstate", None) == _REFUSED
 
     def open(self) -> Any:
-        """Of the file, which is made if it is a local one and not there."""
+        """Return a connection to the file. Create a local file that does not exist."""
         try:
             return driver.connect(self._place, **self._user)
         except driver.DatabaseError as error:
@@ -97,7 +97,7 @@ class FirebirdAdapter(SqlAdapter):
             return driver.create_database(self._place, **self._user, overwrite=False)
 
     def create(self, keys: Sequence[str]) -> None:
-        """A table can be used once it is committed."""
+        """Create the table, and commit before inserting: only a committed table can be used."""
         table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
         connection = self.administrator()
@@ -106,7 +106,7 @@ class FirebirdAdapter(SqlAdapter):
         connection.commit()
 
     def drop(self) -> None:
-        """IF EXISTS came with Firebird 5."""
+        """Drop the table if it exists; IF EXISTS needs Firebird 5."""
         try:
             if self.ask("SELECT 1 FROM rdb$relations WHERE rdb$relation_name = ?", [self.setup.table.upper()]):
                 self.ask(f"DROP TABLE {self.setup.table}")
@@ -124,7 +124,7 @@ class FirebirdAdapter(SqlAdapter):
 
 class _Connection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        # NO WAIT: it looks for deadlocks every ten seconds only.
+        # NO WAIT, because Firebird looks for deadlocks only every ten seconds.
         self.connection.begin(tpb(_KINDS[isolation], lock_timeout=0))
 
     def is_undone_at_commit(self, error: Exception) -> bool:

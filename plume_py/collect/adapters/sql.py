@@ -1,6 +1,6 @@
-"""What adapters of SQL databases share: a table of keys and values, an administrator who keeps it, its statements.
+"""The common base of the adapters for SQL databases: a table of keys and values, and its statements.
 
-Drivers are those of Python's DB-API: connections make cursors, and the names of errors are the same in all of them.
+Drivers follow Python's DB-API: connections create cursors, and error classes have the same names in each driver.
 """
 
 import threading
@@ -26,49 +26,48 @@ from plume_py.collect.adapter import (
 from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.collect.table_setup import is_name
 
-# Seconds that the server gets to end what the run has left behind.
+# Seconds for the server to end connections that the run left behind.
 SETTLED_WITHIN = 20.0
-# Of each key in the table: the bytes that it may have in one answer, and how many keys are made per second at least.
+# Maximum bytes per key in one answer, and minimum number of keys inserted per second.
 BYTES_PER_KEY, KEYS_PER_SECOND = 400, 500
 
 
 class SqlAdapter(Adapter):
-    """A database with one table, kept by a connection that takes no part in the run."""
+    """A database with one table. An admin connection, which takes no part in the run, creates, reads and drops it."""
 
     driver: ModuleType
-    mark = "%s"  # stands for a parameter in a statement
+    mark = "%s"  # placeholder of a parameter
     key_type = "TEXT"
     register_type, list_type = "BIGINT", "TEXT"
-    engine = ""  # follows the columns of the table
+    engine = ""  # appended to CREATE TABLE
     concatenation = "v || {}"
-    beginning = "BEGIN"  # with :isolation where it is told
-    beginnings: Mapping[str, str] = {}  # of isolations that have one of their own
+    beginning = "BEGIN"  # may contain :isolation
+    beginnings: Mapping[str, str] = {}  # isolation level -> its special BEGIN
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._admin: Any = None
-        self._since = 0.0  # when the administrator connected, by the monotonic clock
-        self._keys = 0  # in the table
-        self._asking = threading.RLock()  # the administrator answers several threads, one after the other
+        self._since = 0.0  # when the admin connection was opened, monotonic clock
+        self._keys = 0  # number of keys in the table
+        self._asking = threading.RLock()  # threads share the admin connection, one at a time
 
     @abstractmethod
     def open(self) -> Any:
-        """A connection of the driver, which leaves BEGIN and COMMIT to us."""
+        """Return a connection of the driver that leaves BEGIN and COMMIT to the adapter."""
 
     @abstractmethod
     def connect(self) -> "SqlConnection":
-        """A connection of its own, for one session."""
+        """Return a new connection for one session."""
 
     @abstractmethod
     def is_refusal(self, error: Exception) -> bool:
-        """Does the server refuse what it may: is it a conflict, a constraint, a limit of time?"""
+        """Return whether the server may give this error in operation: a conflict, a constraint or a timeout."""
 
     def describe(self, error: Exception) -> str:
-        """What the server said, on one line."""
+        """Return the server's message on one line."""
         return first_line(error)
 
     def statements(self) -> dict[str, str]:
-        """Those of ``SqlConnection``."""
         table, where = self.setup.table, "WHERE k = :key"
         change = (
             {"append": f"UPDATE {table} SET v = {self.concatenation.format(':value')} {where}"}
@@ -79,7 +78,7 @@ class SqlAdapter(Adapter):
         return {"begin": self.beginning, **beginnings, "r": f"SELECT v FROM {table} {where}", **change}
 
     def create(self, keys: Sequence[str]) -> None:
-        """The table with its rows, in one transaction where the database can do that."""
+        """Create the table and its rows, in one transaction if the database can do that."""
         table, mark = self.setup.table, self.mark
         kind, initial = (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         try:
@@ -95,32 +94,29 @@ class SqlAdapter(Adapter):
         self._keys = len(keys)
 
     def contents(self) -> dict[str, Value]:
-        """All rows."""
         rows = self.ask(f"SELECT k, v FROM {self.setup.table}")
         return {key: to_value(value, self.setup.lists) for key, value in rows}
 
     def drop(self) -> None:
-        """Remove the table; the administrator leaves."""
+        """Drop the table and close the admin connection."""
         try:
             self.ask(f"DROP TABLE IF EXISTS {self.setup.table}")
         finally:
             self.close_administrator()
 
     def drop_table(self, table: str) -> None:
-        """``DROP TABLE``."""
         assert is_name(table)
         self.ask(f"DROP TABLE {table}")
 
     def beat(self) -> None:
-        """The administrator stays connected."""
+        """Use the admin connection, so that it remains connected."""
         self.ask("SELECT 1")
 
     def leave(self) -> None:
-        """The administrator goes."""
         self.close_administrator()
 
     def settle(self) -> None:
-        """End what was left behind, and wait until it has ended."""
+        """End the connections that the run left behind, and wait until they have ended."""
         deadline, problem = time.monotonic() + SETTLED_WITHIN, ""
         while time.monotonic() < deadline:
             try:
@@ -134,19 +130,19 @@ class SqlAdapter(Adapter):
         raise LostError(f"after {SETTLED_WITHIN:.0f} s: {problem}")
 
     def end_leftovers(self) -> bool:
-        """End the connections of the run that the server still has; False if it has none."""
+        """End connections of the run that the server still has. Return False if there are none."""
         return False
 
     def cut(self, connection: Any) -> None:
-        """Make the waiting call of a connection of the driver fail."""
+        """Make the waiting call of a driver's connection fail."""
         return
 
     def fileno(self, connection: Any) -> int:
-        """Return the file descriptor of a connection of the driver, -1 if there is none."""
+        """Return the file descriptor of a driver's connection, or -1 if there is none."""
         return -1
 
     def waiting(self, keys: int = 0) -> AbstractContextManager[None]:
-        """Guard a wait of the administrator, who works on so many ``keys`` at once."""
+        """Return a context manager that guards a wait of the admin connection for work on ``keys`` keys."""
         administrator, seconds = self._admin, self.setup.patience + keys / KEYS_PER_SECOND
         most = LARGEST_ANSWER + BYTES_PER_KEY * max(keys, self._keys)
         return self.guarded(administrator, seconds, most)
@@ -154,26 +150,29 @@ class SqlAdapter(Adapter):
     def guarded(
         self, connection: Any, seconds: float | None = None, most: int = LARGEST_ANSWER
     ) -> AbstractContextManager[None]:
-        """Guard a wait on a connection of the driver."""
+        """Return a context manager that guards a wait for a driver's connection."""
         limit = self.setup.patience if seconds is None else seconds
         return self.setup.guard.wait(limit, partial(self.cut, connection), partial(self.fileno, connection), most)
 
     def administrator(self) -> Any:
-        """The connection that keeps the table."""
+        """Return the admin connection, opening it if necessary."""
         if self._admin is None:
             self._admin = self.open()
             self._since = time.monotonic()
         return self._admin
 
     def close_administrator(self) -> None:
-        """Let go of it; the next one who needs it gets a new one."""
+        """Close the admin connection. The next use opens a new one."""
         if self._admin is not None:
             with suppress(self.driver.Error, LostError), self.waiting():
                 self._admin.close()
             self._admin = None
 
     def ask(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a statement of the administrator; once more if its connection was lost, as in a restart."""
+        """Return the rows of a statement on the admin connection.
+
+        Retry once if the connection was lost, as in a restart.
+        """
         with self._asking:
             try:
                 return self._ask(query, parameters)
@@ -193,7 +192,7 @@ class SqlAdapter(Adapter):
 
 
 class SqlConnection(Connection):
-    """A session's connection; ``cursor`` is the driver's."""
+    """Connection of one session, on top of a connection and a cursor of the driver."""
 
     def __init__(self, adapter: SqlAdapter) -> None:
         self.adapter = adapter
@@ -203,72 +202,64 @@ class SqlConnection(Connection):
         self._sql = {kind: self.marked(words) for kind, words in adapter.statements().items()}
 
     def marked(self, words: str) -> str:
-        """A statement with the driver's marks for its parameters."""
+        """Return a statement with the driver's placeholders."""
         return words.replace(":value", self.adapter.mark).replace(":key", self.adapter.mark)
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
-        """Have the driver do it; errors are its own."""
+        """Run a statement. Errors are the driver's."""
         self.cursor.execute(query, parameters)
 
     def row(self) -> Any:
-        """The next one of the answer, None if there is none."""
+        """Return the next row of the answer, or None."""
         return self.cursor.fetchone()
 
     def changed(self) -> int:
-        """The number of rows that the statement has changed."""
+        """Return the number of rows that the statement changed."""
         return int(self.cursor.rowcount)
 
     def is_undone(self, error: Exception) -> bool:
-        """After this answer to a statement: is the transaction undone, or will it be by a rollback?"""
+        """Return whether this error of a statement means that the transaction is undone, at the latest by ROLLBACK."""
         return self.adapter.is_refusal(error)
 
     @abstractmethod
     def is_undone_at_commit(self, error: Exception) -> bool:
-        """After this answer to COMMIT: is it certain that nothing was committed?"""
+        """Return whether it is certain after this error of COMMIT that nothing was committed."""
 
     def run(self, query: str, parameters: Sequence[Any] = ()) -> None:
-        """Execute a statement of the transaction."""
+        """Run a statement of the transaction. If it fails, raise AbortedError or LostError."""
         try:
             self.execute(query, parameters)
         except self.adapter.driver.Error as error:
             raise self._failure(error, self.is_undone(error)) from None
 
     def read(self, key: str) -> Value:
-        """By its row."""
         self.run(self._sql["r"], (key,))
         row = self.row()
         return to_value(None if row is None else row[0], self._lists)
 
     def write(self, key: str, value: int) -> None:
-        """In its row."""
         self._change(self._sql["w"], value, key)
 
     def append(self, key: str, value: int) -> None:
-        """At the end of the text in its row."""
         self._change(self._sql["append"], f",{value}", key)
 
     def commit(self) -> None:
-        """``COMMIT``."""
         try:
             self.execute("COMMIT")
         except self.adapter.driver.Error as error:
             raise self._failure(error, self.is_undone_at_commit(error)) from None
 
     def rollback(self) -> None:
-        """``ROLLBACK``."""
         self.run("ROLLBACK")
 
     def close(self) -> None:
-        """Also if it is broken."""
         with suppress(self.adapter.driver.Error):
             self.connection.close()
 
     def abandon(self) -> None:
-        """By the driver's connection."""
         self.adapter.cut(self.connection)
 
     def fileno(self) -> int:
-        """Of the driver's connection."""
         return self.adapter.fileno(self.connection)
 
     def _failure(self, error: Exception, undone: bool) -> Exception:

@@ -1,5 +1,11 @@
-"""From a file or the name of a benchmark to an answer."""
+"""Allocate levels and decide robustness, from a file or a built-in benchmark to an answer.
 
+The commands ``allocate`` and ``robust``, and programs that use the package, call ``open_workload`` (or ``open_log``)
+and then ``answer_allocation`` or ``answer_robustness``. ``draw`` makes instances of templates. The built-in benchmarks
+are the three that MixIso measures.
+"""
+
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,20 +20,117 @@ from plume_py.reasoning.allocate.report import Allocation
 from plume_py.reasoning.allocate.robust import Robustness, robust
 from plume_py.reasoning.allocate.rules import simple_rules
 from plume_py.reasoning.allocate.search_space import Space, of_instances, of_programs, of_templates
-from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
-from plume_py.reasoning.allocate.workload import Instance, Program, Workload, require_names
+from plume_py.reasoning.allocate.workload import Instance, Program, Workload, read, require_names, update, write
 from plume_py.reasoning.allocate.workload_files import load_workload
 
 if TYPE_CHECKING:
     from plume_py.base.sql.from_log import LogFile
 
-# Groups that are explained one by one; of more, one for each program and level.
+# Up to this number, each group is explained; beyond it, one for each program and level.
 EXPLAINED = 40
+
+# The benchmarks of MixIso, with the read and write sets of its benchmark files; a cell is a column of a row. MixIso's
+# SmallBank has no payments; its TPC-C has one row per order and no ranges.
+SMALLBANK = (
+    Program("Balance", ("N",), (read("Account_C", "N"), read("Savings_B", "N"), read("Checking_B", "N")), share=0.2),
+    Program("DepositChecking", ("N",), (read("Account_C", "N"), update("Checking_B", "N")), share=0.2),
+    Program("TransactSavings", ("N",), (read("Account_C", "N"), update("Savings_B", "N")), share=0.2),
+    Program(
+        "Amalgamate",
+        ("N1", "N2"),
+        (
+            read("Account_C", "N1"),
+            read("Account_C", "N2"),
+            update("Savings_B", "N1"),
+            update("Checking_B", "N1"),
+            update("Checking_B", "N2"),
+        ),
+        share=0.2,
+    ),
+    Program(
+        "WriteCheck", ("N",), (read("Account_C", "N"), read("Savings_B", "N"), update("Checking_B", "N")), share=0.2
+    ),
+)
+
+COURSEWARE = (
+    Program("Register", ("SID",), (write("StudentSet_S", "SID"),), share=0.2),
+    Program("AddCourse", ("CID",), (write("CourseSet_C", "CID"),), share=0.2),
+    Program(
+        "Enroll",
+        ("SID", "CID"),
+        (read("StudentSet_S", "SID"), read("CourseSet_C", "CID"), write("EnrollmentRelation_S", "SID", "CID")),
+        share=0.2,
+    ),
+    Program(
+        "RemoveCourse",
+        ("SID", "CID"),
+        (read("EnrollmentRelation_S", "SID", "CID"), update("CourseSet_C", "CID")),
+        share=0.2,
+    ),
+    Program(
+        "Query",
+        ("SID", "CID"),
+        (read("StudentSet_S", "SID"), read("CourseSet_C", "CID"), read("EnrollmentRelation_S", "SID", "CID")),
+        share=0.2,
+    ),
+)
+
+TPCC = (
+    Program(
+        "NewOrder",
+        ("W", "D", "C", "O", "I"),
+        (
+            read("Warehouse_Inf", "W"),
+            read("District_Inf", "W", "D"),
+            update("District_N", "W", "D"),
+            read("Customer_Inf", "W", "D", "C"),
+            write("Order_C", "W", "D", "O"),
+            write("Order_Sta", "W", "D", "O"),
+            update("Stock_Qua", "W", "I"),
+            write("OrderLine_I", "W", "D", "O"),
+            write("OrderLine_Del", "W", "D", "O"),
+            write("OrderLine_Qua", "W", "D", "O"),
+        ),
+        share=0.45,
+    ),
+    Program(
+        "Payment",
+        ("W", "D", "C"),
+        (update("Warehouse_YTD", "W"), update("District_YTD", "W", "D"), update("Customer_Bal", "W", "D", "C")),
+        share=0.43,
+    ),
+    Program(
+        "OrderStatus",
+        ("W", "D", "C", "O"),
+        (
+            read("Customer_Bal", "W", "D", "C"),
+            read("Order_C", "W", "D", "O"),
+            read("Order_Sta", "W", "D", "O"),
+            read("OrderLine_I", "W", "D", "O"),
+            read("OrderLine_Del", "W", "D", "O"),
+            read("OrderLine_Qua", "W", "D", "O"),
+        ),
+        share=0.04,
+    ),
+    Program(
+        "Delivery",
+        ("W", "D", "C", "O"),
+        (
+            update("Order_Sta", "W", "D", "O"),
+            update("OrderLine_Del", "W", "D", "O"),
+            update("Customer_Bal", "W", "D", "C"),
+        ),
+        share=0.04,
+    ),
+    Program("StockLevel", ("W", "I"), (read("Stock_Qua", "W", "I"),), share=0.04),
+)
+
+BENCHMARKS = {"smallbank": SMALLBANK, "courseware": COURSEWARE, "tpcc": TPCC}
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """How many instances to draw from templates; none: the answer is for all workloads."""
+    """Instances to draw from templates. Without a number, the answer covers all workloads of the templates."""
 
     instances: int | None = None
     largest: int = 500
@@ -35,7 +138,7 @@ class Drawing:
 
 
 def open_workload(source: str, schema: str | None = None, exclude: Sequence[str] = ()) -> Workload:
-    """A built-in benchmark, a JSON file, or SQL with its schema, without the programs to ``exclude``."""
+    """Return a built-in benchmark, a JSON file, or a SQL file with its schema, without the programs in ``exclude``."""
     if source.lower() not in BENCHMARKS and not Path(source).exists():
         hint = f"give a file, or an example: {', '.join(BENCHMARKS)}"
         raise InputError("no such file, and no example of this name", hint=hint).in_source(source)
@@ -55,7 +158,7 @@ def _without(workload: Workload, exclude: Sequence[str]) -> Workload:
 
 
 def open_log(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> "tuple[Workload, LogFile]":
-    """The programs of a log of statements, and the log as it was understood."""
+    """Return the programs of a statement log, and the parsed log."""
     from plume_py.reasoning.allocate.sql import load_sql_log
 
     programs, log = load_sql_log(path, schema, exclude)
@@ -63,7 +166,7 @@ def open_log(path: str, schema: str | None = None, exclude: Sequence[str] = ()) 
 
 
 def of_sql(path: str, log: str | None, exclude: Sequence[str]) -> Workload:
-    """The transactions of a SQL file, or of a log with its tables, without some."""
+    """Return the transactions of a SQL file, or of a log with the tables of this file, without those in ``exclude``."""
     from plume_py.reasoning.allocate.sql import load_sql, load_sql_log
 
     programs = load_sql(path, None, exclude) if log is None else load_sql_log(log, path, exclude)[0]
@@ -71,7 +174,7 @@ def of_sql(path: str, log: str | None, exclude: Sequence[str]) -> Workload:
 
 
 def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:
-    """What to allocate levels to, the program of each group, and the workload at hand."""
+    """Return the groups to allocate levels to, the program of each group, and the workload with drawn instances."""
     if workload.programs and not workload.instances:
         if drawing.instances is None:
             space = of_templates(workload.programs, workload.followers if sessions else ())
@@ -88,6 +191,30 @@ def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -
     return of_instances(workload), [instance.program for instance in workload.instances], workload
 
 
+def draw(programs: tuple[Program, ...] | list[Program], instances: int, largest: int, seed: int) -> Workload:
+    """Return ``instances`` instances, divided by the programs' shares, with parameters drawn from 1 to ``largest``."""
+    rng = random.Random(seed)
+    made: list[Instance] = []
+    for program, count in zip(programs, _counts(programs, instances), strict=True):
+        for i in range(1, count + 1):
+            values = [rng.randint(1, largest) for _ in program.params]
+            made.append(program(*values, name=f"{program.name}_{i}"))
+    return Workload(made, programs=list(programs), source=f"{instances:,} instances drawn with seed {seed}")
+
+
+def _counts(programs: tuple[Program, ...] | list[Program], instances: int) -> list[int]:
+    """Return the number of instances per program, by share or evenly. Instances left by rounding go to the first
+    programs.
+    """
+    shares = [1 / len(programs) if program.share is None else program.share for program in programs]
+    if not shares or sum(shares) <= 0:
+        raise InputError("no program has a share of the instances", hint="give one of them a `percentage` above 0")
+    counts = [int(instances * share / sum(shares) + 1e-9) for share in shares]
+    for i in range(instances - sum(counts)):
+        counts[i % len(counts)] += 1
+    return counts
+
+
 def answer_allocation(
     workload: Workload,
     *,
@@ -101,7 +228,11 @@ def answer_allocation(
     explain: bool = True,
     limits: Limits | None = None,
 ) -> Allocation:
-    """A level for each group, with reasons; where the limits end these, the levels stand without."""
+    """Return a level for each group, with explanations.
+
+    If the limits end the explanations, the levels remain valid and some explanations are missing. Pins, costs and
+    engine catalogues need the refined rules.
+    """
     limits = limits or Limits()
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     chosen = CATALOGUES[catalogue]
@@ -119,7 +250,7 @@ def answer_allocation(
 
 
 def _notes(programs: Sequence[Program]) -> list[str]:
-    """Each note once, with the programs that it is about."""
+    """Return each note once, with the names of its programs."""
     about: dict[str, list[str]] = {}
     for program in programs:
         for note in program.notes:
@@ -128,22 +259,25 @@ def _notes(programs: Sequence[Program]) -> list[str]:
 
 
 def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float], limits: Limits) -> None:
+    """Fill in the levels of the refined rules. With pins, decide also whether the result is robust."""
     catalogue, space = answer.catalogue, answer.space
-    wrong = sorted({level for level in pins.values() if level not in catalogue.levels})
-    if wrong:
-        raise IsocheckError(f"--pin: {wrong[0]} is not offered by {catalogue.name}; use {', '.join(catalogue.levels)}")
+    unknown = sorted({level for level in pins.values() if level not in catalogue.levels})
+    if unknown:
+        raise IsocheckError(
+            f"--pin: {unknown[0]} is not offered by {catalogue.name}; use {', '.join(catalogue.levels)}"
+        )
     answer.levels = allocate(space, catalogue, pins, costs)
     missing = [name for name, level in zip(space.groups, answer.levels, strict=True) if level not in catalogue.levels]
     if missing:
         some = ", ".join(missing[:3]) + (f" and {len(missing) - 3:,} more" if len(missing) > 3 else "")
         answer.notes.append(f"no level of {catalogue.name} is enough for {some}: lock what they read")
     if pins:
-        tested = _robustness(space, catalogue, answer.levels, limits)
-        answer.robustness = None if tested.ok else tested
+        robustness = _robustness(space, catalogue, answer.levels, limits)
+        answer.robustness = None if robustness.ok else robustness
 
 
 def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> None:
-    """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
+    """Fill in the theorem's levels, the strongest over all cases; test the paper's rules for robustness."""
     strongest = [WEAKEST] * len(answer.space.groups)
     for case in answer.space.cases:
         levels = simple_rules(case.rules.sets, repaired=repaired)
@@ -152,14 +286,14 @@ def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> N
             strongest[g] = max(strongest[g], levels[p], key=sees)
     answer.levels = strongest
     if not repaired:
-        tested: Robustness = robust(answer.space, strongest, limits)
-        if not tested.ok:
-            answer.robustness = tested
+        robustness = robust(answer.space, strongest, limits)
+        if not robustness.ok:
+            answer.robustness = robustness
             answer.notes.append("the paper's rules are unsound here: they ignore sessions and conditional writes")
 
 
 def _explain(answer: Allocation, limits: Limits) -> None:
-    """Find the critical cycles, as far as the limits allow."""
+    """Fill in the critical cycles, until the limits are reached."""
     try:
         for group, critical in _critical_cycles(answer, limits):
             answer.critical[group] = critical
@@ -168,7 +302,10 @@ def _explain(answer: Allocation, limits: Limits) -> None:
 
 
 def _critical_cycles(answer: Allocation, limits: Limits) -> Iterator[tuple[int, CriticalCycle]]:
-    """Why each group is not at a cheaper level; of many groups, one for each program and level."""
+    """Yield groups with the reason why each is not at a cheaper level.
+
+    Of more than EXPLAINED groups, yield one for each program and level.
+    """
     seen: set[tuple[str, str]] = set()
     for g, kind in enumerate(zip(answer.programs, answer.levels, strict=True)):
         if len(answer.levels) > EXPLAINED and kind in seen:
@@ -182,7 +319,7 @@ def _critical_cycles(answer: Allocation, limits: Limits) -> Iterator[tuple[int, 
 
 @dataclass(frozen=True)
 class RobustnessAnswer:
-    """An answer about robustness, and what it is about."""
+    """An answer about robustness, with its subject."""
 
     source: str
     scope: str
@@ -200,19 +337,21 @@ def answer_robustness(
     drawing: Drawing | None = None,
     limits: Limits | None = None,
 ) -> RobustnessAnswer:
-    """Is every run serializable at these levels, or at those that the workload declares?"""
+    """Decide whether every run is serializable at the levels in ``by_name``, by default at the declared levels."""
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
-    levels_by_cost = CATALOGUES[catalogue]
+    chosen = CATALOGUES[catalogue]
     if by_name is None:
         by_name = _declared(workload)
-    levels = _levels_of(space, programs, levels_by_cost, by_name)
-    answer = _robustness(space, levels_by_cost, levels, limits)
+    levels = _levels_of(space, programs, chosen, by_name)
+    answer = _robustness(space, chosen, levels, limits)
     return RobustnessAnswer(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
 
 
 def _robustness(space: Space, catalogue: Catalogue, levels: list[str], limits: Limits | None) -> Robustness:
-    """The answer of the rules, or what they do not know: an engine's levels may promise less than ours where others run
-    below them."""
+    """Return the answer of the rules; undecided where an engine guarantees less than they assume.
+
+    An engine's level may guarantee less than ours if other transactions run at weaker levels.
+    """
     answer = robust(space, levels, limits)
     if not answer.ok or not catalogue.adjustments:
         return answer
@@ -224,20 +363,20 @@ def _robustness(space: Space, catalogue: Catalogue, levels: list[str], limits: L
 
 
 def _declared(workload: Workload) -> dict[str, str]:
-    bearers: list[Instance | Program] = [*workload.instances] or [*workload.programs]
-    missing = [bearer.name for bearer in bearers if bearer.level is None]
+    declaring: list[Instance | Program] = [*workload.instances] or [*workload.programs]
+    missing = [one.name for one in declaring if one.level is None]
     if missing:
         raise IsocheckError(f"{missing[0]} declares no level; give one with --levels NAME=LEVEL, or *=LEVEL for all")
-    return {bearer.name: bearer.level for bearer in bearers if bearer.level is not None}
+    return {one.name: one.level for one in declaring if one.level is not None}
 
 
 def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, by_name: Mapping[str, str]) -> list[str]:
-    """A level for each group from levels by name; ``*`` is for all that are not named."""
-    rest = by_name.get("*")
+    """Return a level for each group, from levels by name. ``*`` is the level of all groups that are not named."""
+    default = by_name.get("*")
     named = find_pins(space, programs, {name: level for name, level in by_name.items() if name != "*"}, "--levels")
     levels = []
     for g, name in enumerate(space.groups):
-        level = named.get(g, rest)
+        level = named.get(g, default)
         if level is None:
             raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
         if level not in catalogue.spellings:

@@ -1,11 +1,25 @@
-"""The levels by name: in commit-order form, in visibility form, and as tables of patterns."""
+"""The table of levels as definitions, and their lookup by name.
 
-from collections.abc import Callable
+Most levels exist in several forms, which tests and ``relate`` compare with each other:
 
+``SI``       the commit-order form: the axioms of Biswas and Enea, over a commit order;
+``SI@vis``   the visibility form: the axioms of Cerone, Bernardi and Gotsman, over arbitration and visibility;
+``RA@tap``   the level as a list of forbidden patterns (TAPs), with our wording of the patterns;
+``TapRA``    the same with Plume's wording (Plume, section 3.2), in which some patterns require two keys.
+
+The formulas restate the levels independently of the checker. The ``text`` of a level appears in explanations, and so do
+the names of variables in generator expressions (see ``TracedView``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from plume_py.base.errors import IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Literal
+from plume_py.base.text import display, shorten, similar
 from plume_py.history.model import INITIAL
-from plume_py.levels import levels_that_see, sees
-from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+from plume_py.levels import GROUPS, NAMES, RUNNABLE, levels_that_see, sees
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, level_requests, strong_name, unknown_level
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS, folded
 from plume_py.reasoning.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.reasoning.synth.history_terms import View
 from plume_py.reasoning.synth.relation import Relation
@@ -15,7 +29,7 @@ from plume_py.reasoning.synth.visibility import Sees, Visibility
 
 
 def cut_isolation(h: View) -> Literal:
-    """No transaction reads a key from two others."""
+    """Return a literal: no transaction reads a key from two others."""
     return h.all(
         -h.all((h.reads(t, x, a), h.reads(t, x, b)))
         for t in h.txns
@@ -39,30 +53,32 @@ def _causal(h: View) -> Premise:
 
 
 def _visibility(bits: int) -> Callable[[View, Relation], Relation]:
-    """What a transaction sees if it sees no more than these bits ask for, given the commit order."""
+    """Return the function from a commit order to the least visibility relation of a level with these bits."""
     level = Sees.of(bits)
 
     def visible(h: View, co: Relation) -> Relation:
         if level.closed == TRUE and level.writers == FALSE:
             return h.causal
-        visibility = _over(h, [level] * len(h.txns), co)
+        visibility = _least_visibility(h, [level] * len(h.txns), co)
         if level.closed == TRUE:
-            seen = h.relation({(a, b): near for b in h.txns for a, near in visibility.near(b).items()}).closure()
+            visible_pairs = h.relation(
+                {(a, b): near for b in h.txns for a, near in visibility.near(b).items()}
+            ).closure()
         else:
-            seen = Relation.where(h.formula, len(h.txns), visibility.sees)
-        seen.name = "VIS"
-        return seen
+            visible_pairs = Relation.where(h.formula, len(h.txns), visibility.sees)
+        visible_pairs.name = "VIS"
+        return visible_pairs
 
     return visible
 
 
-def _over(h: View, levels: list[Sees], co: Relation) -> Visibility:
+def _least_visibility(h: View, levels: list[Sees], co: Relation) -> Visibility:
     return Visibility(
         h.formula, levels, lambda a, b: co[a, b], lambda a, b: h.base[a, b], lambda a, b: h.conflict[a, b]
     )
 
 
-# The levels that are told apart by what is seen; update atomic is one that the checker does not have.
+# The levels that differ only in their visibility. The checker does not have update atomic (UA).
 _BITS = {name: sees(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
 VISIBILITY: dict[str, Callable[[View, Relation], Relation]] = {
     name: _visibility(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
@@ -101,7 +117,7 @@ def _both(*parts: Body) -> Body:
 
 
 def _update_total(h: View, w: Witness) -> Literal:
-    """Those that write see all earlier ones that write."""
+    """Return a literal: earlier transactions that write are visible to each transaction that writes."""
     return h.all(
         h.implies(h.all((h.updates(a), h.updates(b), w.ar[a, b])), w.vis[a, b])
         for a in h.txns
@@ -111,7 +127,7 @@ def _update_total(h: View, w: Witness) -> Literal:
 
 
 def _no_lost_update(h: View, w: Witness) -> Literal:
-    """Whoever writes x sees the last earlier writer of x."""
+    """Return a literal: the last earlier writer of x is visible to each writer of x."""
     writers = {x: [t for t in h.txns if h.writes(t, x) != FALSE] for x in h.keys}
 
     def seen_if_last(x: int, a: int, b: int) -> Literal:
@@ -123,7 +139,8 @@ def _no_lost_update(h: View, w: Witness) -> Literal:
 
 # -- a level per transaction -------------------------------------------------------------------------------------
 
-_SO_FAR = levels_that_see(0, without=AT_COMMIT)
+# Levels at which a read is checked against the earlier reads of its transaction, instead of a visibility at commit.
+_BY_EARLIER_READS = levels_that_see(0, without=AT_COMMIT)
 
 
 def _one_of(h: View, t: int, levels: tuple[str, ...]) -> Literal:
@@ -140,7 +157,7 @@ def _declared_level(h: View, t: int) -> Sees:
 
 
 def _declared(h: View, w: Witness) -> Literal:
-    """Every transaction keeps the axioms of the level it runs at."""
+    """Return a literal: every transaction satisfies the axioms of the level that it declares."""
     parts = [axiom(h, w.ar, _declared_premise(h, w.vis))]
     for t in h.txns:
         level = _declared_level(h, t)
@@ -158,18 +175,18 @@ def _declared(h: View, w: Witness) -> Literal:
 
 def _declared_premise(h: View, vis: Relation) -> Premise:
     def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
-        """Without AT_COMMIT it counts what was read before, else what is visible."""
-        committed = _one_of(h, t3, _SO_FAR)
-        if committed == FALSE:
+        """Relate t2 to t3 by earlier reads at levels without AT_COMMIT (RC), and by visibility at all others."""
+        by_reads = _one_of(h, t3, _BY_EARLIER_READS)
+        if by_reads == FALSE:
             return vis[t2, t3]
-        return h.any((h.all((-committed, vis[t2, t3])), h.all((committed, h.read_before(t3, t2, x, t1)))))
+        return h.any((h.all((-by_reads, vis[t2, t3])), h.all((by_reads, h.read_before(t3, t2, x, t1)))))
 
     return premise
 
 
 def declared_visibility(h: View, co: Relation) -> Relation:
-    """What everyone sees at least if ``co``, the commit order, is the numbering."""
-    visibility = _over(h, [_declared_level(h, t) for t in h.txns], co)
+    """Return the least visibility at the declared levels; the commit order ``co`` must be the numbering."""
+    visibility = _least_visibility(h, [_declared_level(h, t) for t in h.txns], co)
     return h.relation({(a, b): visibility.sees(a, b) for b in h.txns for a in range(b)})
 
 
@@ -177,12 +194,11 @@ def declared_visibility(h: View, co: Relation) -> Relation:
 
 
 def _other_key(h: View, t: int, source: int, x: int) -> Literal:
-    """Does t read a key other than x from ``source``?"""
     return h.any(h.reads(t, y, source) for y in h.keys if y != x)
 
 
 def _plume_rc(h: View) -> Premise:
-    """TAP-h and TAP-i as Plume words them: what was read before is another key."""
+    """Return the premise of TAP-h and TAP-i in Plume's wording: the earlier read is of another key."""
 
     def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
         return h.any(h.read_earlier(t3, y, t2, x, t1) for y in h.keys if y != x)
@@ -191,17 +207,20 @@ def _plume_rc(h: View) -> Premise:
 
 
 def _plume_ra(h: View) -> Premise:
-    """TAP-k and TAP-l as Plume words them: two keys, read from two transactions."""
+    """Return the premise of TAP-k and TAP-l in Plume's wording: t3 reads another key from t2."""
     return lambda t1, t2, t3, x: _other_key(h, t3, t2, x)
 
 
 def _plume_tcc(h: View) -> Premise:
-    """TAP-k to TAP-n as Plume words them."""
     return lambda t1, t2, t3, x: h.any((_other_key(h, t3, t2, x), h.causal[t2, t3]))
 
 
 def patterns_absent(h: View, premise: Callable[[View], Premise]) -> Literal:
-    """None of a level's two patterns: t1 CO t2, or t1 before t2 by CO and what the level forces."""
+    """Return a literal: neither pattern of an axiom occurs.
+
+    In both patterns, t3 reads x from t1, t2 also writes x, and the premise holds. In addition, t1 precedes t2 in CO, or
+    in the closure of CO and the edges that the axiom forces.
+    """
     rule = premise(h)
     edges, _ = forced(h, rule)
     order = (h.causal | edges).closure()
@@ -218,17 +237,18 @@ def patterns_absent(h: View, premise: Callable[[View], Premise]) -> Literal:
 def _weak(
     name: str, premise: Callable[[View], Premise], text: str, cut: bool = False, ordered: bool = False
 ) -> Definition:
+    """Return a level that is an axiom with this premise; with ``cut``, it also requires cut isolation."""
     side = cut_isolation if cut else None
 
     def body(h: View, w: Witness) -> Literal:
         obeyed = axiom(h, w.co, premise(h))
         return obeyed if side is None else h.all((side(h), obeyed))
 
-    return Definition(name, "co", body, text, premise, side, ordered, atomic=name in VISIBILITY)
+    return Definition(name, "co", body, text, premise, side, uses_read_order=ordered, atomic=name in VISIBILITY)
 
 
-def _table(name: str, form: Form, body: Body, text: str, ordered: bool = False) -> Definition:
-    return Definition(name, form, body, text, ordered=ordered, atomic=name in VISIBILITY)
+def _level(name: str, form: Form, body: Body, text: str, ordered: bool = False) -> Definition:
+    return Definition(name, form, body, text, uses_read_order=ordered, atomic=name in VISIBILITY)
 
 
 _TAPS = {
@@ -249,33 +269,106 @@ def _taps_of(name: str) -> Body:
 DEFINITIONS: dict[str, Definition] = {
     definition.name: definition
     for definition in (
-        _table("CI", "history", lambda h, w: cut_isolation(h), "no transaction reads a key from two others", True),
+        _level("CI", "history", lambda h, w: cut_isolation(h), "no transaction reads a key from two others", True),
         _weak("RC", _read_committed, "t3 read from t2 before it read x from t1", ordered=True),
         _weak("RA", _read_atomic, "t2 SO t3 or t2 WR t3"),
         _weak("TCC", _causal, "t2 CO t3"),
-        _table("PC", "co", _by_visibility("PC"), "t2 CM* t4, and t4 SO t3 or t4 WR t3"),
-        _table("PSI", "co", _by_visibility("PSI"), "t2 (SO, WR, WW)+ t3, WW being CM between writers of a key"),
-        _table("SI", "co", _by_visibility("SI"), "as PC, t4 being also any earlier writer of a key that t3 writes"),
-        _table("SER", "co", _by_visibility("SER"), "t2 CM t3"),
-        _table("UpdateSer", "co", _update_ser, "t2 CM t3, if t3 writes something"),
-        _table("RA@vis", "vis", lambda h, w: TRUE, "reads return the last visible write, sessions are visible"),
-        _table("TCC@vis", "vis", _transitive, "RA, and visibility is transitive"),
-        _table("PC@vis", "vis", _prefix, "RA, and what precedes something visible is visible"),
-        _table("UA", "vis", _no_conflict, "update atomic: RA, and of two writers of a key one sees the other"),
-        _table("NLU", "vis", _no_lost_update, "RA, and a writer of x sees the last earlier writer of x"),
-        _table(
+        _level("PC", "co", _by_visibility("PC"), "t2 CM* t4, and t4 SO t3 or t4 WR t3"),
+        _level("PSI", "co", _by_visibility("PSI"), "t2 (SO, WR, WW)+ t3, WW being CM between writers of a key"),
+        _level("SI", "co", _by_visibility("SI"), "as PC, t4 being also any earlier writer of a key that t3 writes"),
+        _level("SER", "co", _by_visibility("SER"), "t2 CM t3"),
+        _level("UpdateSer", "co", _update_ser, "t2 CM t3, if t3 writes something"),
+        _level("RA@vis", "vis", lambda h, w: TRUE, "reads return the last visible write, sessions are visible"),
+        _level("TCC@vis", "vis", _transitive, "RA, and visibility is transitive"),
+        _level("PC@vis", "vis", _prefix, "RA, and what precedes something visible is visible"),
+        _level("UA", "vis", _no_conflict, "update atomic: RA, and of two writers of a key one sees the other"),
+        _level("NLU", "vis", _no_lost_update, "RA, and a writer of x sees the last earlier writer of x"),
+        _level(
             "PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"
         ),
-        _table("SI@vis", "vis", _both(_prefix, _no_conflict), "PC, and of two writers of a key one sees the other"),
-        _table("SER@vis", "vis", _total, "RA, and what precedes is visible"),
-        _table("UpdateSer@vis", "vis", _update_total, "RA, and what precedes is visible among those that write"),
+        _level("SI@vis", "vis", _both(_prefix, _no_conflict), "PC, and of two writers of a key one sees the other"),
+        _level("SER@vis", "vis", _total, "RA, and what precedes is visible"),
+        _level("UpdateSer@vis", "vis", _update_total, "RA, and what precedes is visible among those that write"),
         _weak("TapRC", _plume_rc, "Plume's TAP a to i: h and i ask for two keys", ordered=True),
         _weak("TapRA", _plume_ra, "Plume's TAP a to l: k and l ask for two keys", cut=True, ordered=True),
         _weak("TapTCC", _plume_tcc, "Plume's TAP a to n", cut=True, ordered=True),
-        _table("CI@tap", "history", lambda h, w: cut_isolation(h), "isocheck's TAP j", True),
-        _table("RC@tap", "history", _taps_of("RC"), "isocheck's TAP a to i", True),
-        _table("RA@tap", "history", _taps_of("RA"), "isocheck's TAP a to l", True),
-        _table("TCC@tap", "history", _taps_of("TCC"), "isocheck's TAP a to n", True),
-        Definition("declared", "vis", _declared, "every transaction keeps the level it runs at", external=False),
+        _level("CI@tap", "history", lambda h, w: cut_isolation(h), "isocheck's TAP j", True),
+        _level("RC@tap", "history", _taps_of("RC"), "isocheck's TAP a to i", True),
+        _level("RA@tap", "history", _taps_of("RA"), "isocheck's TAP a to l", True),
+        _level("TCC@tap", "history", _taps_of("TCC"), "isocheck's TAP a to n", True),
+        Definition(
+            "declared", "vis", _declared, "every transaction keeps the level it runs at", reads_last_visible=False
+        ),
     )
 }
+
+# -- lookup by name ----------------------------------------------------------------------------------------------
+
+_CANONICAL = {name.upper(): name for name in DEFINITIONS}
+_ALIASES = {"UPDATE-ATOMIC": "UA"}  # of levels that the checker does not have
+_COMMON = f"Common levels: {', '.join(NAMES)}, SSER. `isocheck levels` lists all of them."
+_ORDERS = f"An order may follow a name: {', '.join(f'@{order}' for order in ORDERS)}."
+_FORM_SUFFIXES = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}
+
+
+def definition(name: str, defined: Mapping[str, Definition] | None = None) -> Definition:
+    """Return the level of this name, or raise IsocheckError.
+
+    A name is one of ``defined`` (user-defined levels), or a level with an optional form: ``SI``, ``SI@co``, ``SI@vis``,
+    ``RA@tap``, or an alias. Some names include an order between transactions (``SSER``, ``StrongSI@vis``); all others
+    can be followed by one (``UA@realtime``, ``SI@vis@none``).
+    """
+    named, order = _split_order(name.strip())
+    if defined and named in defined:
+        return defined[named] if order is None else in_order(defined[named], order)
+    stem, _, form = named.partition("@")
+    request = level_requests(stem)
+    level = _ALIASES.get(folded(stem), stem) if request is None else request.level
+    suffix = _FORM_SUFFIXES.get(form.upper(), "@" + form) if form else ""
+    canonical = _CANONICAL.get(f"{level}{suffix}".upper())
+    if canonical is None:
+        message = unknown_level(name, (*(defined or ()), *NAMES, "SSER", *GROUPS))
+        if "Use one of" not in message:
+            raise IsocheckError(message)
+        near = similar(name, (*DEFINITIONS, *(defined or ())))
+        hint = f"Did you mean {near}?" if near else f"{_COMMON} {_ORDERS}"
+        raise IsocheckError(f"unknown level {shorten(name, 40)!r}. {hint}")
+    found = DEFINITIONS[canonical]
+    if request is not None and request.name != request.level:  # the name includes an order
+        if order is not None:
+            raise IsocheckError(f"'{display(name)}' says its order twice; write {request.name} or {level}@{order}")
+        return found.in_order(request.order, request.name + suffix)
+    return found if order is None else in_order(found, order)
+
+
+def in_order(level: Definition, order: str) -> Definition:
+    """Return the level with this order between transactions, under a name that includes the order."""
+    if order == DEFAULT_ORDER:
+        return level
+    stem, at, form = level.name.partition("@")
+    if order == REALTIME and stem in RUNNABLE:
+        return level.in_order(order, strong_name(stem, order) + at + form)
+    return level.in_order(order, f"{level.name}@{order}")
+
+
+def _split_order(name: str) -> tuple[str, str | None]:
+    """Split ``SI@vis@none`` into the name ``SI@vis`` and the order ``none``."""
+    stem, _, order = name.rpartition("@")
+    return (stem, order.lower()) if stem and order.lower() in ORDERS else (name, None)
+
+
+def checker_level(definition: Definition) -> str | None:
+    """Return the level of ``isocheck check`` that allows the same histories, or None."""
+    stem = definition.level.partition("@")[0]
+    return stem if stem in NAMES or stem == "declared" else None
+
+
+def is_taken(name: str) -> bool:
+    return name.upper() in _CANONICAL or level_requests(name) is not None
+
+
+def definitions(
+    names: Iterable["str | Definition"], defined: Mapping[str, Definition] | None = None
+) -> list[Definition]:
+    """Return the levels of these names; definitions are returned unchanged."""
+    return [name if isinstance(name, Definition) else definition(name, defined) for name in names]

@@ -1,7 +1,10 @@
-"""What a definition sees of a history: who read what from whom, and what follows from that. The vocabulary of levels.
+"""The vocabulary of definitions: the terms in which a level speaks about a history (``h`` in a definition).
 
-All answers are literals. In a history that is still to be found they are variables, in a given one constants; the
-same definition serves for both.
+Every term is a literal, or a relation of literals. The same definition therefore serves three purposes:
+
+- In ``SymbolicHistory`` the literals are solver variables: the search looks for a history.
+- In ``ConcreteView`` they are constants: the history is given, and the formula folds to true or false.
+- In ``TracedView`` (judge.py) the history is given as variables, so that a contradiction names the facts it needs.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +21,7 @@ NO_TIMES = "a history without times has no real time"
 
 
 class View(ABC):
-    """A history of transactions ``txns`` over ``keys``, both by number."""
+    """A history over the transactions ``txns`` and the keys ``keys``, both numbered from 0."""
 
     def __init__(self, formula: Formula, txns: int, keys: int) -> None:
         self.formula = formula
@@ -27,66 +30,62 @@ class View(ABC):
 
     @abstractmethod
     def writes(self, t: int, x: int) -> Literal:
-        """Does t write x?"""
+        """Return a literal: t writes x."""
 
     @abstractmethod
     def reads(self, t: int, x: int, source: int) -> Literal:
-        """Does t read x from ``source``, another transaction or INITIAL?"""
+        """Return a literal: t reads x from ``source``, which is another transaction or INITIAL."""
 
     @abstractmethod
     def session(self, a: int, b: int) -> Literal:
-        """Does a come before b in one session?"""
+        """Return a literal: a precedes b in one session."""
 
     @abstractmethod
     def realtime(self, a: int, b: int) -> Literal:
-        """Had a ended before b began?"""
+        """Return a literal: a ended before b began."""
 
     @abstractmethod
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
-        """Did t read y from u, and later x from ``source``?"""
+        """Return a literal: t read y from u, and later x from ``source``."""
 
     @abstractmethod
     def at(self, t: int, level: str) -> Literal:
-        """Does t run at this level?"""
+        """Return a literal: t runs at this level."""
 
     def in_order(self, order: str) -> "View":
-        """The same history as a level sees it that respects this order between transactions."""
+        """Return this history with another order between transactions in place of session order."""
         if order not in self._in_order:
-            self._in_order[order] = _InOrder(self, order)
+            self._in_order[order] = _ReorderedView(self, order)
         return self._in_order[order]
 
     # -- logic ---------------------------------------------------------------------------------------------------
 
     def noted(self, literals: Iterable[Literal]) -> Iterable[Literal]:
-        """The same; where an explanation is wanted, what each of them says is noted."""
+        """Return the literals. ``TracedView`` also notes the origin of each one, for explanations."""
         return literals
 
     def all(self, literals: Iterable[Literal]) -> Literal:
-        """Are all of them true?"""
         return self.formula.all_of(self.noted(literals))
 
     def any(self, literals: Iterable[Literal]) -> Literal:
-        """Is one of them true?"""
         return self.formula.any_of(literals)
 
     def implies(self, a: Literal, b: Literal) -> Literal:
-        """If a then b."""
         return self.formula.implies(a, b)
 
     def relation(self, holds: "dict[tuple[int, int], Literal]", name: str = "") -> Relation:
-        """A relation from its pairs."""
+        """Return the relation with these literals; all other pairs are false."""
         return Relation.where(self.formula, len(self.txns), lambda a, b: holds.get((a, b), FALSE), name)
 
     # -- what follows --------------------------------------------------------------------------------------------
 
     @cached_property
     def so(self) -> Relation:
-        """Session order."""
         return Relation.where(self.formula, len(self.txns), self.session, "SO")
 
     @cached_property
     def wr(self) -> Relation:
-        """a -> b: b read something from a."""
+        """Reads-from: a -> b if b read some key from a."""
 
         def read(a: int, b: int) -> Literal:
             return FALSE if a == b else self.any(self.reads(b, x, a) for x in self.keys)
@@ -95,19 +94,18 @@ class View(ABC):
 
     @cached_property
     def base(self) -> Relation:
-        """Session order and reads-from."""
         return self.so | self.wr
 
     @cached_property
     def causal(self) -> Relation:
-        """CO, the closure of session order and reads-from."""
+        """CO: the transitive closure of session order and reads-from."""
         closure = self.base.closure()
         closure.name = "CO"
         return closure
 
     @cached_property
     def conflict(self) -> Relation:
-        """Two transactions that write a common key."""
+        """Pairs of transactions that write a common key."""
 
         def both(a: int, b: int) -> Literal:
             return FALSE if a == b else self.any(self.all((self.writes(a, x), self.writes(b, x))) for x in self.keys)
@@ -115,7 +113,7 @@ class View(ABC):
         return Relation.where(self.formula, len(self.txns), both, "conflict")
 
     def versions(self, orders: "Relation | Sequence[Relation]") -> Relation:
-        """WW: a -> b if both write a key, a before b by ``orders``: one for all keys, or one for each."""
+        """Return WW: a -> b if both write a key and a precedes b in ``orders``: one order, or one per key."""
 
         def written(a: int, b: int) -> Literal:
             return FALSE if a == b else self.any(self._written(a, b, x, orders) for x in self.keys)
@@ -127,7 +125,7 @@ class View(ABC):
         return self.all((self.writes(a, x), self.writes(b, x), order[a, b]))
 
     def overwrites(self, orders: "Relation | Sequence[Relation]") -> Relation:
-        """RW: a -> b if a read a version that b overwrote, the writers of keys being ordered by ``orders``."""
+        """Return RW: a -> b if a read a version of a key that precedes the one by b in ``orders``."""
         pairs: dict[tuple[int, int], list[Literal]] = {}
         for t1, b, a, x, read in self.triples:
             order = orders if isinstance(orders, Relation) else orders[x]
@@ -136,24 +134,22 @@ class View(ABC):
         return self.relation({pair: self.any(ways) for pair, ways in pairs.items()}, "RW")
 
     def updates(self, t: int) -> Literal:
-        """Does t write anything?"""
         return self.any(self.writes(t, x) for x in self.keys)
 
     def touches(self, t: int, x: int) -> Literal:
-        """Does t read x, or write it?"""
         return self.any((self.writes(t, x), *(self.reads(t, x, source) for source in self.sources(t))))
 
     def read_before(self, t: int, u: int, x: int, source: int) -> Literal:
-        """Did t read anything from u, and later x from ``source``?"""
+        """Return a literal: t read any key from u, and later x from ``source``."""
         return self.any(self.read_earlier(t, y, u, x, source) for y in self.keys)
 
     def sources(self, t: int) -> list[int]:
-        """From whom t could read."""
+        """Return the possible writers of what t reads."""
         return [INITIAL, *(u for u in self.txns if u != t)]
 
     @cached_property
     def triples(self) -> "list[tuple[int, int, int, int, Literal]]":
-        """Every (t1, t2, t3, x): t3 reads x from t1, and t2, another one, writes x; with the literal for that."""
+        """All possible (t1, t2, t3, x, literal), where the literal says: t3 reads x from t1, and t2 also writes x."""
         found = []
         for t3 in self.txns:
             for x in self.keys:
@@ -167,8 +163,8 @@ class View(ABC):
         return found
 
 
-class _InOrder(View):
-    """A history in which something else takes the place of session order: nothing, or real time in addition."""
+class _ReorderedView(View):
+    """A view with another session order: no order, or session order extended by real time (for all or per key)."""
 
     def __init__(self, given: View, order: str) -> None:
         super().__init__(given.formula, len(given.txns), len(given.keys))

@@ -1,7 +1,11 @@
-"""Every history that was found is judged again by code that had no part in finding it.
+"""Check every synthesized history again with code that took no part in the search.
 
-Levels that ``isocheck check`` knows are decided by it, its counterexamples and our commit orders are then re-checked by
-``isocheck verify``. The others are evaluated on the given history, for all orders as far as that is feasible.
+- Levels of ``isocheck check``: the checker decides them; ``verify`` then re-checks its counterexamples and the commit
+  orders of the search.
+- Other levels: an allowed level is evaluated for the witness of the search; a forbidden one for every possible witness,
+  or by a solver if there are more than ``FEASIBLE``.
+
+Any disagreement is a defect of isocheck and raises DefectError.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,65 +19,66 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
 from plume_py.levels import RUNNABLE
 from plume_py.levels.orders import DEFAULT_ORDER, WEAKER
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteView
-from plume_py.reasoning.synth.definition import Definition
-from plume_py.reasoning.synth.problem import ConcreteWitness, witness_of
-from plume_py.reasoning.synth.registry import checker_level
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteView
+from plume_py.reasoning.synth.definition import ConcreteWitness, Definition
+from plume_py.reasoning.synth.formulas import checker_level
+from plume_py.reasoning.synth.problem import witness_of
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
     from plume_py.history.model import History
 
-# Witnesses that are tried one by one; where there are more of them, a solver searches through them.
+# The largest number of witnesses that are evaluated one by one.
 FEASIBLE = 5_000
 
 
 class DefectError(Exception):
-    """Two parts of isocheck disagree: a defect of one of them, never to be passed over."""
+    """Two parts of isocheck disagree, so one of them is wrong."""
 
 
 @dataclass(frozen=True)
-class Rechecked:
-    """What the checker said about the history, and in words what was done."""
+class RecheckResult:
+    """The result of the checker, if it decides some of the levels, and a line of text per level."""
 
     result: "Result | None"
     lines: tuple[str, ...]
 
 
 def recheck(
-    concrete: Concrete,
+    concrete: ConcreteHistory,
     allow: Sequence[Definition],
     forbid: Sequence[Definition],
     witnesses: Sequence[ConcreteWitness],
     limits: Limits | None = None,
-) -> Rechecked:
-    """Judge again; DefectError if anything comes out differently."""
+) -> RecheckResult:
+    """Check a history again; raise DefectError if anything differs from the search."""
     history = concrete.history()
-    results = _checked(history, [d for d in (*allow, *forbid) if checker_level(d)], limits)
+    results = _checker_results(history, [d for d in (*allow, *forbid) if checker_level(d)], limits)
     lines = []
-    shown = {w.level: w for w in witnesses}
+    witness_by_level = {w.level: w for w in witnesses}
     for definition in allow:
-        _confirm_witness(concrete, definition, shown.get(definition.name))
+        witness = witness_by_level.get(definition.name)
+        _confirm_witness(concrete, definition, witness)
         name = checker_level(definition)
         if name is None:
             lines.append(f"{definition.name} holds: its definition is true for the witness")
             continue
-        _agree(concrete, definition, results[definition.order].levels[name].ok, expected=True)
-        how = _verify_order(history, concrete, definition, shown.get(definition.name))
-        lines.append(f"{definition.name} holds: says check{how}")
+        _require_agreement(concrete, definition, results[definition.order].levels[name].ok, expected=True)
+        verified = _verify_order(history, concrete, definition, witness)
+        lines.append(f"{definition.name} holds: says check{verified}")
     for definition in forbid:
         name = checker_level(definition)
         if name is None:
-            lines.append(f"{definition.name} is broken: {_exhausted(concrete, definition, limits)}")
+            lines.append(f"{definition.name} is broken: {_refute_all_witnesses(concrete, definition, limits)}")
             continue
         result = results[definition.order]
-        _agree(concrete, definition, result.levels[name].ok, expected=False)
+        _require_agreement(concrete, definition, result.levels[name].ok, expected=False)
         lines.append(f"{definition.name} is broken: says check{_verify_violations(history, result)}")
-    return Rechecked(_as_one((*allow, *forbid), results), tuple(lines))
+    return RecheckResult(_merged((*allow, *forbid), results), tuple(lines))
 
 
-def _checked(history: "History", definitions: list[Definition], limits: Limits | None) -> "dict[str, Result]":
-    """What the checker says, by the order between transactions."""
+def _checker_results(history: "History", definitions: list[Definition], limits: Limits | None) -> "dict[str, Result]":
+    """Return the checker's result for each order between transactions that some level uses."""
     from plume_py.checking.check import check
 
     names: dict[str, list[str]] = {}
@@ -85,8 +90,8 @@ def _checked(history: "History", definitions: list[Definition], limits: Limits |
     }
 
 
-def _as_one(definitions: Sequence[Definition], results: "dict[str, Result]") -> "Result | None":
-    """What was said in several orders: each verdict under a name that says its order, and all counterexamples."""
+def _merged(definitions: Sequence[Definition], results: "dict[str, Result]") -> "Result | None":
+    """Merge the results of several orders: verdicts under the names of the definitions, and all counterexamples."""
     from plume_py.checking.check import distinct
 
     if len(results) < 2 and DEFAULT_ORDER in results:
@@ -104,7 +109,7 @@ def _as_one(definitions: Sequence[Definition], results: "dict[str, Result]") -> 
     return replace(weaker_first[0], levels=levels, violations=violations, counts=counts)
 
 
-def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
+def _require_agreement(concrete: ConcreteHistory, definition: Definition, ok: bool | None, expected: bool) -> None:
     if ok is None:
         raise LimitError(f"a history was found, but the limits ended before check had judged {definition.name}")
     if ok != expected:
@@ -112,18 +117,18 @@ def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected
         raise DefectError(f"{definition.name} of {concrete.short()}: it {ours}, but check says that it {theirs}")
 
 
-def _confirm_witness(concrete: Concrete, definition: Definition, given_witness: ConcreteWitness | None) -> None:
-    """The definition must come out true, all constants, for the witness that the search gave."""
+def _confirm_witness(concrete: ConcreteHistory, definition: Definition, found: ConcreteWitness | None) -> None:
+    """Raise DefectError unless the definition is true for the witness of the search."""
     with Formula() as formula:
-        witness = (given_witness or ConcreteWitness(definition.name, tuple(range(len(concrete.txns))))).witness(formula)
-        if definition.holds(ConcreteView(formula, concrete), witness) != TRUE:
+        witness = found or ConcreteWitness(definition.name, tuple(range(len(concrete.txns))))
+        if definition.holds(ConcreteView(formula, concrete), witness.witness(formula)) != TRUE:
             raise DefectError(f"{definition.name} of {concrete.short()}: the witness does not show it")
 
 
 def _verify_order(
-    history: "History", concrete: Concrete, definition: Definition, witness: ConcreteWitness | None
+    history: "History", concrete: ConcreteHistory, definition: Definition, witness: ConcreteWitness | None
 ) -> str:
-    """The commit order of the search, by ``verify``."""
+    """Verify the commit order of the search; return the words for it."""
     from plume_py.verify import WitnessClaim, verify_witness
 
     name = checker_level(definition)
@@ -139,7 +144,7 @@ def _verify_order(
 
 
 def _verify_violations(history: "History", result: "Result") -> str:
-    """The counterexamples of the checker, by ``verify``."""
+    """Verify the counterexamples of the checker; return the words for it."""
     from plume_py.report.json import document
     from plume_py.verify import WitnessClaim, read_claim, verify_entry
 
@@ -151,26 +156,27 @@ def _verify_violations(history: "History", result: "Result") -> str:
     return ", and verify proves it again"
 
 
-def _exhausted(concrete: Concrete, definition: Definition, limits: Limits | None) -> str:
-    """No witness shows the level: each is tried, or a solver finds none."""
-    count = _witnesses(definition, len(concrete.txns))
+def _refute_all_witnesses(concrete: ConcreteHistory, definition: Definition, limits: Limits | None) -> str:
+    """Raise DefectError if some witness satisfies the level; return the words for it."""
+    count = _witness_count(definition, len(concrete.txns))
     if count > FEASIBLE:
         if witness_of(definition, concrete, polynomial=False, limits=limits) is not None:
             raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
         return "a search of its own finds no witness"
     with Formula() as formula:
         h = ConcreteView(formula, concrete)
-        for shown in _every_witness(definition, len(concrete.txns)):
-            if definition.holds(h, shown.witness(formula)) == TRUE:
+        for witness in _every_witness(definition, len(concrete.txns)):
+            if definition.holds(h, witness.witness(formula)) == TRUE:
                 raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
     return f"none of all {count:,} witnesses shows it" if count > 1 else "its definition is false"
 
 
-def _witnesses(definition: Definition, size: int) -> int:
+def _witness_count(definition: Definition, size: int) -> int:
+    """Return the number of possible witnesses; for declared witnesses, a number above ``FEASIBLE``."""
     if definition.form == "history":
         return 1
     if definition.form == "own":
-        return FEASIBLE + 1  # too many to be tried one by one
+        return FEASIBLE + 1
     visibilities = 2 ** (size * (size - 1) // 2) if definition.form == "vis" else 1
     return int(factorial(size) * visibilities)
 
@@ -185,6 +191,5 @@ def _every_witness(definition: Definition, size: int) -> Iterator[ConcreteWitnes
             continue
         pairs = list(combinations(order, 2))
         for chosen in range(2 ** len(pairs)):
-            yield ConcreteWitness(
-                definition.name, order, frozenset(p for at, p in enumerate(pairs) if chosen >> at & 1)
-            )
+            visible = frozenset(pair for at, pair in enumerate(pairs) if chosen >> at & 1)
+            yield ConcreteWitness(definition.name, order, visible)

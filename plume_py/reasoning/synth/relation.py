@@ -1,4 +1,10 @@
-"""Binary relations between transactions whose pairs are literals: the algebra in which levels are written."""
+"""Binary relations between transactions, with a literal per pair: the algebra in which levels are written.
+
+``r[a, b]`` is a literal that is true if a is related to b. Transactions are numbers from 0; the initial state is not in
+any relation. Constants fold, so the same code builds formulas for a solver and evaluates given histories.
+
+Relations have names ("SO", "AR and conflict"), which appear in explanations.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,30 +16,28 @@ Rows = Sequence[Sequence[Literal]]
 
 
 class Relation:
-    """A square matrix of literals: ``r[a, b]`` is true if a is related to b. Its name is for explanations."""
+    """A square matrix of literals. ``parts`` are the relations whose union it is, by default itself alone."""
 
     def __init__(self, formula: Formula, rows: Rows, name: str = "") -> None:
         self.formula, self._rows, self.size, self.name = formula, rows, len(rows), name
-        self.parts: tuple[Relation, ...] = (self,)  # whose union it is
+        self.parts: tuple[Relation, ...] = (self,)
 
     @property
     def rows(self) -> Rows:
-        """The matrix."""
         return self._rows
 
     @classmethod
     def where(cls, formula: Formula, size: int, holds: Callable[[int, int], Literal], name: str = "") -> "Relation":
-        """The relation that ``holds`` describes, pair by pair."""
+        """Return the relation with the literal ``holds(a, b)`` for each pair."""
         return cls(formula, [[holds(a, b) for b in range(size)] for a in range(size)], name)
 
     @classmethod
     def of_order(cls, formula: Formula, size: int, order: Order, name: str = "") -> "Relation":
-        """A total order as a relation."""
         return cls.where(formula, size, order.before, name)
 
     def __getitem__(self, pair: tuple[int, int]) -> Literal:
         a, b = pair
-        if a < 0 or b < 0:  # for a list, -1 would be the last transaction
+        if a < 0 or b < 0:  # INITIAL is -1, which would index the last transaction
             raise IndexError("relations are between transactions, and INITIAL is none: it precedes everyone")
         return self.rows[a][b]
 
@@ -41,24 +45,21 @@ class Relation:
         return Relation.where(self.formula, self.size, combine, name)
 
     def __or__(self, other: "Relation") -> "Relation":
-        """In one or the other."""
         name = f"{self.name} or {other.name}"
         union = self._pairwise(lambda a, b: self.formula.any_of((self[a, b], other[a, b])), name)
         union.parts = (*self.parts, *other.parts)
         return union
 
     def __and__(self, other: "Relation") -> "Relation":
-        """In both."""
         name = f"{_bracketed(self)} and {_bracketed(other)}"
         return self._pairwise(lambda a, b: self.formula.all_of((self[a, b], other[a, b])), name)
 
     def __sub__(self, other: "Relation") -> "Relation":
-        """In this one, but not in the other."""
         name = f"{_bracketed(self)} and not {_bracketed(other)}"
         return self._pairwise(lambda a, b: self.formula.all_of((self[a, b], -other[a, b])), name)
 
     def then(self, other: "Relation") -> "Relation":
-        """From a to c, if this goes from a to some b and the other from there to c."""
+        """Return the composition: (a, c) if (a, b) is in this relation and (b, c) in the other, for some b."""
 
         def joined(a: int, c: int) -> Literal:
             return self.formula.any_of(
@@ -70,59 +71,62 @@ class Relation:
         return self._pairwise(joined, f"{_bracketed(self)} then {_bracketed(other)}")
 
     def closure(self) -> "Relation":
-        """The least transitive relation that contains this one."""
         return _Closure(self)
 
-    def _goes_up(self) -> bool:
-        """Does no pair go back in the numbering?"""
+    def _is_ascending(self) -> bool:
+        """Return whether a < b for every pair (a, b)."""
         return all(self[a, b] == FALSE for a in range(self.size) for b in range(a + 1))
 
     def _is_constant(self) -> bool:
         return all(literal in (TRUE, FALSE) for row in self.rows for literal in row)
 
     def inverse(self) -> "Relation":
-        """From b to a where this one goes from a to b."""
         return self._pairwise(lambda a, b: self[b, a], f"{_bracketed(self)} backwards")
 
     def inside(self, other: "Relation") -> Literal:
-        """Is every pair of this one in the other?"""
+        """Return a literal: every pair of this relation is in the other."""
         notes = self.formula.notes
-        asked = []
+        implications = []
         for a in range(self.size):
             for b in range(self.size):
                 if self[a, b] != FALSE:
-                    asked.append(self.formula.implies(self[a, b], other[a, b]))
+                    implications.append(self.formula.implies(self[a, b], other[a, b]))
                     if notes is not None:
-                        notes.setdefault(asked[-1], Implies(a, b, self, other))
-        return self.formula.all_of(asked)
+                        notes.setdefault(implications[-1], Implies(a, b, self, other))
+        return self.formula.all_of(implications)
 
     def irreflexive(self) -> Literal:
-        """Is nobody related to itself?"""
+        """Return a literal: no transaction is related to itself."""
         return self.formula.all_of(-self[a, a] for a in range(self.size))
 
     def acyclic(self) -> Literal:
-        """Is there no cycle? If so, some total order contains this; if not, some set has no way out of it."""
-        if self._goes_up():
+        """Return a literal: the relation has no cycle.
+
+        The literal is equivalent to it: if it is true, a total order contains the relation; if false, the relation is
+        ``cyclic``. Both requirements are added to the formula, and the result is cached by the matrix.
+        """
+        if self._is_ascending():
             return TRUE
         if self._is_constant():
             return FALSE if self.sequence() is None else TRUE
         key = tuple(map(tuple, self.rows))
-        known = self.formula.orders.get(key)
-        if known is None:
+        cached = self.formula.orders.get(key)
+        if cached is None:
             gate, order = self.formula.variable(), TotalOrder(self.formula, self.size)
             for a in range(self.size):
                 for b in range(self.size):
                     self.formula.require(-gate, -self[a, b], order.before(a, b))
             self.formula.require(gate, self.cyclic())
-            known = self.formula.orders[key] = gate, order
+            cached = self.formula.orders[key] = gate, order
             if self.formula.notes is not None:
                 self.formula.notes[gate] = NoCycle(self, order)
-        return known[0]
+        return cached[0]
 
     def cyclic(self) -> Literal:
-        """A literal that can be made true exactly if there is a cycle; for use as a requirement, not its opposite.
+        """Return a literal that the solver can make true exactly if there is a cycle. Use it as a requirement only.
 
-        A cycle exists if and only if some set, not empty, has a successor within it for each of its members.
+        A cycle exists exactly if some nonempty set contains a successor of each of its members. The set is chosen by
+        the solver, so the negation of the literal says nothing.
         """
         members = [self.formula.variable() for _ in range(self.size)]
         stays = [
@@ -135,7 +139,7 @@ class Relation:
         return self.formula.all_of((self.formula.any_of(members), *stays))
 
     def sequence(self) -> list[int] | None:
-        """Of a relation between constants: everyone, in an order that extends it; None if it has a cycle."""
+        """Return all transactions in an order that extends a constant relation, or None if it has a cycle."""
         left, order = list(range(self.size)), list[int]()
         while left:
             first = next((b for b in left if all(self[a, b] != TRUE for a in left)), None)
@@ -147,7 +151,7 @@ class Relation:
 
 
 class Implies(NamedTuple):
-    """What is noted of a literal: if a is related to b by the one, then by the other."""
+    """Note on a literal: (a, b) in relation ``one`` implies (a, b) in relation ``other``."""
 
     a: int
     b: int
@@ -156,7 +160,7 @@ class Implies(NamedTuple):
 
 
 class NoCycle(NamedTuple):
-    """What is noted of a literal: the graph has no cycle, since the order contains it."""
+    """Note on a literal: ``order`` contains ``graph``, which is therefore acyclic."""
 
     graph: Relation
     order: TotalOrder
@@ -167,25 +171,25 @@ def _bracketed(relation: Relation) -> str:
 
 
 class _Closure(Relation):
-    """The closure of a relation. Its pairs are made when they are asked for: whether it has a cycle is simpler."""
+    """The transitive closure. Its matrix is built on demand, because ``irreflexive`` needs only ``acyclic``."""
 
     def __init__(self, of: Relation) -> None:
         self.formula, self.size, self._of, self.name = of.formula, of.size, of, f"{_bracketed(of)}+"
         self.parts = (self,)
-        self._made: Rows | None = None
+        self._matrix: Rows | None = None
 
     @property
     @override
     def rows(self) -> Rows:
-        if self._made is None:
+        if self._matrix is None:
             if self._of._is_constant():
-                self._made = self._of_constants()
+                self._matrix = self._of_constants()
             else:
-                self._made = self._upwards() if self._of._goes_up() else self._by_squares()
-        return self._made
+                self._matrix = self._of_ascending() if self._of._is_ascending() else self._by_squaring()
+        return self._matrix
 
     def _of_constants(self) -> Rows:
-        """What can be reached, as bits: whoever reaches b reaches all that b does."""
+        """Warshall's algorithm on bit sets: a transaction that reaches b reaches everything that b reaches."""
         everyone = range(self.size)
         reached = [sum(1 << b for b in everyone if self._of[a, b] == TRUE) for a in everyone]
         for b in everyone:
@@ -194,14 +198,14 @@ class _Closure(Relation):
                     reached[a] |= reached[b]
         return [[TRUE if reached[a] >> b & 1 else FALSE for b in everyone] for a in everyone]
 
-    def _by_squares(self) -> Rows:
+    def _by_squaring(self) -> Rows:
         found, steps = self._of, 1
         while steps < self.size:  # paths of up to 2, 4, 8, … steps
             found, steps = found | found.then(found), 2 * steps
         return found.rows
 
-    def _upwards(self) -> Rows:
-        """If no pair goes back in the numbering, each path is its beginning and a last step."""
+    def _of_ascending(self) -> Rows:
+        """Return the closure of a relation in which a < b for every pair: each path is a shorter path and a step."""
         rows = [[FALSE] * self.size for _ in range(self.size)]
         for a in range(self.size):
             for c in range(a + 1, self.size):

@@ -1,22 +1,22 @@
-"""How large a history may be, and what of it is given beforehand."""
+"""Bounds of a search for histories, and the programs that its transactions may have to run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plume_py.base.errors import IsocheckError
 
-# Beyond these a search would not end anyway, and the formulas would not fit in memory.
+# Larger searches would not end, and their formulas would not fit in memory.
 MOST_TXNS, MOST_KEYS, MOST_VALUES = 24, 26, 100
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Exactly ``txns`` transactions, none of them empty; at most so many keys, values of each key and sessions.
+    """The size of the histories: exactly ``txns`` nonempty transactions, at most so many keys, values and sessions.
 
-    The initial value counts as one of the values, so ``values`` allows one writer less for each key.
-    ``rereads``: may a transaction read a key from several others? None leaves it to the levels in question.
-    ``orders`` between transactions that count: with real time, histories have times, and with none, sessions may read
-    from their own future; None leaves it to the levels in question.
+    The initial value is one of the ``values`` of a key, so a key has at most ``values - 1`` writers.
+    ``rereads``: whether a transaction may read a key from several others. None: if it matters to some level.
+    ``orders``: the orders between transactions that matter. With real time, histories have times. With "none", sessions
+    may read from their own future. None: the orders of the levels.
     """
 
     txns: int = 3
@@ -35,7 +35,6 @@ class Scope:
                 raise IsocheckError(f"a scope of {given} {name} cannot be searched; choose 1 to {most}")
 
     def plain(self) -> dict[str, int | bool | None]:
-        """For programs."""
         return {
             "transactions": self.txns,
             "keys": self.keys,
@@ -55,10 +54,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Program:
-    """What is known beforehand of one transaction; None leaves it open.
+    """Given properties of one transaction; None leaves a property to the search.
 
-    ``reads`` and ``writes`` are keys by number, all that the transaction reads from others and writes. Programs of one
-    ``session`` run in the order in which they are listed, those of two sessions are never in one.
+    ``reads`` and ``writes`` are the numbers of exactly the keys that the transaction reads from others, and writes.
+    Programs with the same ``session`` run in that session in the listed order; different sessions stay different.
     """
 
     reads: frozenset[int] | None = None
@@ -68,10 +67,10 @@ class Program:
 
 
 def check_programs(programs: Sequence[Program], scope: Scope) -> None:
-    """Refuse programs that do not fit in the scope."""
+    """Raise IsocheckError unless the programs fit in the scope."""
     if len(programs) != scope.txns:
         raise IsocheckError(f"{len(programs)} programs do not fit a scope of {scope.txns} transactions")
     for program in programs:
-        wrong = [x for x in (program.reads or frozenset()) | (program.writes or frozenset()) if x >= scope.keys]
-        if wrong:
-            raise IsocheckError(f"key number {wrong[0]} is outside a scope of {scope.keys} keys")
+        outside = [x for x in (program.reads or frozenset()) | (program.writes or frozenset()) if x >= scope.keys]
+        if outside:
+            raise IsocheckError(f"key number {outside[0]} is outside a scope of {scope.keys} keys")

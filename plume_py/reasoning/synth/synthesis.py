@@ -1,4 +1,9 @@
-"""``synthesize``: histories that some levels allow and others forbid, within a scope."""
+"""``synthesize``: search for histories that some levels allow and others forbid, within a scope.
+
+A ``Problem`` has a fixed number of transactions, so the search solves one problem per number, from the smallest on if
+asked to. Minimal histories are found by adding bounds (keys, operations, ordered pairs) until the solver finds nothing
+smaller. Every history is checked again by independent code before it is returned (recheck.py).
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,67 +15,68 @@ from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import Literal
 from plume_py.levels.orders import TIMED
-from plume_py.reasoning.synth.concrete_history import Concrete
-from plume_py.reasoning.synth.definition import Definition
-from plume_py.reasoning.synth.problem import ConcreteWitness, Problem, Tricks
-from plume_py.reasoning.synth.recheck import Rechecked, recheck
-from plume_py.reasoning.synth.registry import definitions
-from plume_py.reasoning.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory
+from plume_py.reasoning.synth.definition import ConcreteWitness, Definition
+from plume_py.reasoning.synth.formulas import definitions
+from plume_py.reasoning.synth.problem import Problem, Tricks
+from plume_py.reasoning.synth.recheck import RecheckResult, recheck
 from plume_py.reasoning.synth.scope import MOST_TXNS, MOST_VALUES, Program, Scope, check_programs
+from plume_py.reasoning.synth.user_levels import require_equal_treatment
+
+# After "none": search the next larger scope up to this number of transactions; beyond it, only print the options.
+MOST_BEYOND = 5
+# With ``smaller_first``: the work (see ``Limits``) and the share of the time limit for smaller numbers of transactions.
+SMALLER_STEPS, SMALLER_SHARE = 500_000_000, 0.25
 
 
 @dataclass(frozen=True)
 class SeparatingHistory:
-    """A history, and how each allowed level shows itself in it."""
+    """A history, a witness for each allowed level, and the result of the re-check."""
 
-    concrete: Concrete
+    concrete: ConcreteHistory
     witnesses: tuple[ConcreteWitness, ...]
-    rechecked: Rechecked
+    rechecked: RecheckResult
 
 
 @dataclass(frozen=True)
 class Beyond:
-    """A larger scope, and whether there is something in it; None if that was not searched for, or not decided."""
+    """The next larger scope. ``found``: whether it contains such a history, or None if that is unknown."""
 
     scope: Scope
     found: bool | None = None
 
     @property
     def options(self) -> str:
-        """How to ask for it."""
+        """The options of ``isocheck synth`` that search this scope."""
         return f"--txns {self.scope.txns} --values {self.scope.values}"
-
-
-# Transactions up to which the next scope is searched, too; beyond, it is only named.
-MOST_BEYOND = 5
 
 
 @dataclass
 class SynthesisResult:
-    """What a search came to. ``found`` is empty if there is no such history within ``scope``."""
+    """The result of a search within ``scope``. ``found`` is empty if no history was found."""
 
     allow: tuple[str, ...]
     forbid: tuple[str, ...]
     scope: Scope
-    up_to: bool = False  # were smaller numbers of transactions tried as well?
-    minimal: bool = False  # only smallest ones?
-    complete: bool = False  # are there no others?
-    stopped: str | None = None  # what ended the search before as many as were asked for had been found
-    smaller: int | None = None  # with so many transactions there is one, though that was not asked for
-    beyond: "Beyond | None" = None  # if there is nothing: the next scope
+    up_to: bool = False  # whether smaller numbers of transactions were searched first
+    minimal: bool = False  # whether only smallest histories were searched for
+    complete: bool = False  # whether all histories were found
+    stopped: str | None = None  # the limit that ended the search for further histories
+    smaller: int | None = None  # a number of transactions below the requested one with which there is a history
+    beyond: Beyond | None = None  # the next larger scope, if nothing was found
     found: list[SeparatingHistory] = field(default_factory=list)
     candidates: int = 0
-    variables: int = 0  # of the formula, for the last number of transactions
-    clauses: int = 0
-    initial_clauses: int = 0  # before the first candidate
+    variables: int = 0  # of the last formula
+    clauses: int = 0  # of the last formula
+    initial_clauses: int = 0  # of the last formula, before the first candidate
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search has come: there is nothing with up to ``none`` transactions, and ``now`` is being looked at.
+    """The state of a search: no history has up to ``none`` transactions, and ``now`` transactions are searched.
 
-    ``smaller``: a number of transactions with which there is something, if that is not what was asked for.
+    ``smaller``: a number of transactions below the requested one with which there is a history.
     """
 
     none: int
@@ -81,13 +87,11 @@ class Progress:
         if self.smaller is not None:
             return f"with {self.smaller} transactions there is one; {self.now} undecided"
         first = self.none + 1
-        unsettled = f"{self.now}" if first == self.now else f"{first} to {self.now}"
-        return f"none up to {self.none} transactions; {unsettled} undecided" if self.none else f"{unsettled} undecided"
+        undecided = f"{self.now}" if first == self.now else f"{first} to {self.now}"
+        return f"none up to {self.none} transactions; {undecided} undecided" if self.none else f"{undecided} undecided"
 
 
-Told = Callable[[Progress], None]
-# The work (see ``Limits``) that may be spent on fewer transactions than were asked for, and the share of a time limit.
-SETTLING_STEPS, SETTLING_SHARE = 500_000_000, 0.25
+OnProgress = Callable[[Progress], None]
 
 
 def synthesize(
@@ -101,18 +105,19 @@ def synthesize(
     up_to: bool = False,
     tricks: Tricks | None = None,
     limits: Limits | None = None,
-    settle: bool = False,
-    told: Told | None = None,
+    smaller_first: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> SynthesisResult:
     """Search for ``count`` histories, no two of them isomorphic, that ``allow`` allow and ``forbid`` forbid.
 
-    ``up_to``: with as few transactions as possible, at most those of the scope, instead of exactly so many.
-    ``minimal``: besides, with as few keys, then operations, then pairs of session order and of real time as possible.
-    ``fixed``: what is given of each transaction: keys read and written, session, level (for the level "declared").
-    ``settle``: where exactly so many transactions are asked for, first look at fewer of them, as long as that is quick:
-    it says more if time runs out. ``told`` is told how far it has come.
-    Each history was checked again, by other means, before it is returned; LimitError when the limits end the search
-    before any was found; it says what is settled by then, unless ``told`` was told.
+    ``fixed``: given properties of each transaction: keys read and written, session, level (for the level "declared").
+    ``minimal``: as few transactions as possible, then keys, operations, session pairs and real-time pairs.
+    ``up_to``: as few transactions as possible, instead of exactly the number of the scope.
+    ``smaller_first``: search smaller numbers of transactions briefly first, so that a timeout can report more.
+    ``on_progress``: called with the state of the search.
+
+    Raise LimitError if a limit ends the search before any history is found. Its message includes the state of the
+    search, unless ``on_progress`` received it.
 
     >>> from plume_py.reasoning.synth import Scope, synthesize
     >>> outcome = synthesize(["SI"], ["SER"], Scope(txns=2), minimal=True)
@@ -132,16 +137,20 @@ def synthesize(
     outcome = SynthesisResult(
         tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope, smallest < scope.txns, minimal
     )
-    search = _Search(Question(allowed, forbidden, scope, fixed, tricks), limits or Limits(), told)
+
+    def problem_of(txns: int, limits: Limits) -> Problem:
+        return Problem(allowed, forbidden, replace(scope, txns=txns), fixed, tricks, limits)
+
+    search = _SearchBySize(problem_of, scope.txns, limits or Limits(), on_progress)
     try:
-        if settle and smallest == scope.txns and fixed is None:
-            search.settle()
+        if smaller_first and smallest == scope.txns and fixed is None:
+            search.search_smaller()
         for txns in range(smallest, scope.txns + 1):
-            search.run(txns, outcome, count, minimal)
+            search.run(txns, outcome, count)
             if len(outcome.found) >= count or (minimal and outcome.found) or outcome.stopped:
                 break
     except LimitError as error:
-        if told is not None:  # who was told knows
+        if on_progress is not None:
             raise
         raise LimitError(f"{error}; {search.progress}") from None
     outcome.smaller = search.progress.smaller
@@ -151,7 +160,10 @@ def synthesize(
 
 
 def beyond(outcome: SynthesisResult, search: Callable[[Scope], SynthesisResult]) -> Beyond | None:
-    """After "none": the scope with one transaction and one value more; ``search`` looks into it if it is small."""
+    """Return the next larger scope after an empty search: one transaction and one value more. Return None otherwise.
+
+    ``search`` is called for this scope if it is small.
+    """
     scope = outcome.scope
     if outcome.found or outcome.smaller is not None or scope.txns >= MOST_TXNS:
         return None
@@ -164,62 +176,49 @@ def beyond(outcome: SynthesisResult, search: Callable[[Scope], SynthesisResult])
         return Beyond(larger)
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is searched for."""
+class _SearchBySize:
+    """The search for several numbers of transactions, one after the other."""
 
-    allow: Sequence[Definition]
-    forbid: Sequence[Definition]
-    scope: Scope
-    fixed: Sequence[Program] | None
-    tricks: Tricks
-
-    def problem(self, txns: int, limits: Limits) -> Problem:
-        """With exactly so many transactions."""
-        return Problem(self.allow, self.forbid, replace(self.scope, txns=txns), self.fixed, self.tricks, limits)
-
-
-class _Search:
-    """One question for several numbers of transactions, one after the other."""
-
-    def __init__(self, question: Question, limits: Limits, told: Told | None) -> None:
-        self.question, self.limits, self.told = question, limits, told
-        self.progress = Progress(0, question.scope.txns)
+    def __init__(
+        self, problem_of: Callable[[int, Limits], Problem], txns: int, limits: Limits, on_progress: OnProgress | None
+    ) -> None:
+        self.problem_of, self.txns, self.limits, self.on_progress = problem_of, txns, limits, on_progress
+        self.progress = Progress(0, txns)
 
     def _begin(self, txns: int) -> None:
         self.progress = replace(self.progress, now=txns)
-        if self.told is not None:
-            self.told(self.progress)
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
 
-    def _none(self, txns: int) -> None:
-        """There is nothing with so many; that counts if there is nothing with fewer, either."""
+    def _found_none(self, txns: int) -> None:
+        """Record that no history has ``txns`` transactions, if all smaller numbers are decided as well."""
         if self.progress.none == txns - 1:
             self.progress = replace(self.progress, none=txns)
 
-    def settle(self) -> None:
-        """Look at fewer transactions, until something is found or it takes long."""
-        left, asked = self.limits.seconds_left, self.question.scope.txns
-        limits = self.limits.of_work(SETTLING_STEPS)
-        limits = limits if left is None else limits.at_most(left * SETTLING_SHARE)
-        for txns in range(1, asked):
+    def search_smaller(self) -> None:
+        """Search smaller numbers of transactions until a history is found or the budget for it is spent."""
+        left = self.limits.seconds_left
+        limits = self.limits.of_work(SMALLER_STEPS)
+        limits = limits if left is None else limits.at_most(left * SMALLER_SHARE)
+        for txns in range(1, self.txns):
             self._begin(txns)
             try:
-                with closing(self.question.problem(txns, limits)) as problem:
+                with closing(self.problem_of(txns, limits)) as problem:
                     if problem.next() is not None:
                         self.progress = replace(self.progress, smaller=txns)
                         return
             except LimitError:
                 self.limits.check()
                 return
-            self._none(txns)
+            self._found_none(txns)
 
-    def run(self, txns: int, outcome: SynthesisResult, count: int, minimal: bool) -> None:
-        """Histories with exactly so many."""
+    def run(self, txns: int, outcome: SynthesisResult, count: int) -> None:
+        """Add the histories with exactly so many transactions to the outcome, at most ``count`` in all."""
         self._begin(txns)
         try:
-            with closing(self.question.problem(txns, self.limits)) as problem:
+            with closing(self.problem_of(txns, self.limits)) as problem:
                 try:
-                    self._collect(problem, outcome, count, minimal)
+                    self._collect(problem, outcome, count)
                 finally:
                     outcome.candidates += problem.candidates
                     outcome.variables, outcome.clauses = problem.formula.variables, problem.formula.clauses
@@ -229,20 +228,20 @@ class _Search:
                 raise
             outcome.stopped = str(error)
         if not outcome.found:
-            self._none(txns)
+            self._found_none(txns)
 
-    def _collect(self, problem: Problem, outcome: SynthesisResult, count: int, minimal: bool) -> None:
-        for concrete, witnesses in _distinct(problem, count - len(outcome.found), minimal):
-            checked = recheck(concrete, self.question.allow, self.question.forbid, witnesses, self.limits)
+    def _collect(self, problem: Problem, outcome: SynthesisResult, count: int) -> None:
+        for concrete, witnesses in _distinct(problem, count - len(outcome.found), outcome.minimal):
+            checked = recheck(concrete, problem.allow, problem.forbid, witnesses, self.limits)
             outcome.found.append(SeparatingHistory(concrete, tuple(witnesses), checked))
 
 
-def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Concrete, list[ConcreteWitness]]]:
-    """At most ``count`` histories of a problem, no two of them isomorphic."""
+def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[ConcreteHistory, list[ConcreteWitness]]]:
+    """Yield at most ``count`` histories of a problem, no two of them isomorphic."""
     found = problem.next()
     assumptions: list[Literal] = []
     if found is not None and minimal:
-        found, assumptions = _minimised(problem, found)
+        found, assumptions = _minimized(problem, found)
     seen: set[object] = set()
     while found is not None:
         concrete, witnesses = found
@@ -259,14 +258,17 @@ def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Con
         found = problem.next(assumptions)
 
 
-def _minimised(
-    problem: Problem, solution: tuple[Concrete, list[ConcreteWitness]]
-) -> tuple[tuple[Concrete, list[ConcreteWitness]], list[Literal]]:
-    """A smallest history: by keys, operations, pairs of session order and of real time; what keeps others as small."""
+def _minimized(
+    problem: Problem, solution: tuple[ConcreteHistory, list[ConcreteWitness]]
+) -> tuple[tuple[ConcreteHistory, list[ConcreteWitness]], list[Literal]]:
+    """Return a smallest solution, and the assumptions that keep further solutions as small.
+
+    The measures, in this order: keys, operations, pairs in session order, pairs in real-time order.
+    """
     h = problem.history
     keys = [h.any(h.operations(x)) for x in h.keys]
     pairs = list(permutations(h.txns, 2))
-    measures: list[tuple[list[Literal], Callable[[Concrete], int]]] = [
+    measures: list[tuple[list[Literal], Callable[[ConcreteHistory], int]]] = [
         (keys, lambda concrete: len(concrete.keys)),
         (h.operations(), lambda concrete: concrete.operations),
         ([h.so[a, b] for a, b in pairs], lambda concrete: concrete.session_pairs),

@@ -1,6 +1,9 @@
-"""What the bits of a level mean, over literals: who sees whom under a commit order, each transaction by its own bits.
+"""The least visibility that levels require under a commit order, as literals.
 
-``levels/visibility.py`` says the same of sets. Here an order, a history and even the levels may be still to be found.
+Each transaction has its own level, given as visibility bits (``levels/table.py``). ``levels/visibility.py`` computes
+the same for given histories with sets. Here the order, the history and even the levels may be solver variables.
+
+Callers: the levels in ``formulas.py``, and the axioms of ``predict``.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,32 +16,36 @@ WriterPairs = Callable[[int, int], Literal]
 
 
 class Sees(NamedTuple):
-    """What a transaction sees, as literals; of ``closed``, ``prefix`` and ``everything`` at most one is true."""
+    """The visibility rules of one transaction t, as literals; a stronger rule makes the weaker ones false.
 
-    writers: Literal  # earlier writers of what it writes
-    closed: Literal  # what those see whom it sees
-    prefix: Literal  # what commits before those whom it sees
-    everything: Literal  # what commits before it
+    ``writers``: t sees the earlier writers of the keys that it writes.
+    ``closed``: t sees everything that is visible to a transaction that it sees.
+    ``prefix``: t sees everything that commits before a transaction that it sees.
+    ``everything``: t sees everything that commits before t.
+    """
+
+    writers: Literal
+    closed: Literal
+    prefix: Literal
+    everything: Literal
 
     @classmethod
     def of(cls, bits: int) -> "Sees":
-        """By the bits of a level that is known."""
-        return cls(
-            _constant(bits & (WRITERS | EVERYTHING) == WRITERS),
-            _constant(bits & (TRANSITIVE | PREFIX) == TRANSITIVE),
-            _constant(bits & (PREFIX | EVERYTHING) == PREFIX),
-            _constant(bits & EVERYTHING == EVERYTHING),
+        """Return the rules of a known level from its bits, as constants."""
+        rules = (
+            bits & (WRITERS | EVERYTHING) == WRITERS,
+            bits & (TRANSITIVE | PREFIX) == TRANSITIVE,
+            bits & (PREFIX | EVERYTHING) == PREFIX,
+            bits & EVERYTHING == EVERYTHING,
         )
-
-
-def _constant(value: bool) -> Literal:
-    return TRUE if value else FALSE
+        return cls(*(TRUE if rule else FALSE for rule in rules))
 
 
 class Visibility:
-    """The least that everyone sees.
+    """The least visibility relation that satisfies the rules ``levels[t]`` of every transaction t.
 
-    ``direct``: does b follow a in its session, or read from it? ``conflict``: do they write a common key?
+    The callbacks map a pair (a, b) to a literal: ``before``: a precedes b in the commit order; ``direct``: b follows a
+    in its session or reads from it; ``conflict``: both write a common key.
     """
 
     def __init__(
@@ -50,15 +57,15 @@ class Visibility:
         self._seen: dict[tuple[int, int], Literal] = {}
 
     def near(self, b: int) -> dict[int, Literal]:
-        """Whom b may see without anyone in between, and when."""
-        known = self._nearest.get(b)
-        if known is None:
+        """Return the transactions that b can see without an intermediate one, each with the literal for that."""
+        cached = self._nearest.get(b)
+        if cached is None:
             others = (a for a in range(len(self.levels)) if a != b)
-            known = {a: literal for a in others if (literal := self._at_once(a, b)) != FALSE}
-            self._nearest[b] = known
-        return known
+            cached = {a: literal for a in others if (literal := self._sees_directly(a, b)) != FALSE}
+            self._nearest[b] = cached
+        return cached
 
-    def _at_once(self, a: int, b: int) -> Literal:
+    def _sees_directly(self, a: int, b: int) -> Literal:
         direct, writers = self._direct(a, b), self.levels[b].writers
         conflict = FALSE if writers == FALSE else self._conflict(a, b)
         if conflict == FALSE:
@@ -66,15 +73,15 @@ class Visibility:
         return self.formula.any_of((direct, self.formula.all_of((writers, conflict, self.before(a, b)))))
 
     def sees(self, a: int, b: int) -> Literal:
-        """Does b see a?"""
+        """Return a literal: a is visible to b."""
         if a == b:
             return FALSE
         if self.levels[b].everything == TRUE:
             return self.before(a, b)
-        known = self._seen.get((a, b))
-        if known is None:
-            known = self._seen[a, b] = self.formula.any_of(self._reasons(a, b))
-        return known
+        cached = self._seen.get((a, b))
+        if cached is None:
+            cached = self._seen[a, b] = self.formula.any_of(self._reasons(a, b))
+        return cached
 
     def _reasons(self, a: int, b: int) -> list[Literal]:
         both, level, near = self.formula.all_of, self.levels[b], self.near(b)
@@ -88,5 +95,5 @@ class Visibility:
         return reasons
 
     def _between(self, a: int, b: int) -> Sequence[int]:
-        """Who may stand between a and b; in general that needs an order that is given, here the numbering."""
+        """Return the transactions that can be between a and b. The base class requires the numbering as order."""
         return range(a + 1, b)

@@ -1,4 +1,4 @@
-"""Vector clocks, in blocks of any width, and tree clocks: one relation, one verdict."""
+"""graph/causal: vector clocks in blocks of any width and tree clocks give one relation and one verdict."""
 
 import random
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import causal, clock_kernels, tree_clock_kernels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels, triples_kernels
+from plume_py.checking.weak import edge_kernels, triples_kernels
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.generate import generate
 from plume_py.history.model import History
 
 LEVELS = ["CI", "RC", "RA", "TCC"]
-KERNELS = clock_kernels, tree_clock_kernels, rc_kernels, ra_kernels, tcc_kernels, triples_kernels
+KERNELS = clock_kernels, tree_clock_kernels, edge_kernels, triples_kernels
 
 
 @pytest.fixture(params=["never", "always"])

@@ -1,51 +1,116 @@
-"""Does a prediction come true? The program runs again, and its reads are given what was predicted, if that is legal."""
+"""Replay a prediction: run the program again, and give its reads the predicted versions if the level allows them.
+
+The result says whether the prediction comes true in the program, and where the program diverges from it.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
+from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST
-from plume_py.reasoning.predict.predictor.prediction import Prediction, running_order
+from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, running_order
+from plume_py.reasoning.predict.store.legal_reads import Key
 from plume_py.reasoning.predict.store.program import SeededProgram, failures, step_id
-from plume_py.reasoning.predict.store.remaining_prediction import Foreseen, Planned, planned
 from plume_py.reasoning.predict.store.store import Conflict, ReadRequest, Store
+
+ReadFrom = tuple[Key, str | None]  # a key, and the id of its writer; None for the initial state
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A transaction as predicted: its external reads, and all its writes when observed."""
+
+    session: int
+    reads: list[ReadFrom]
+    writes: list[Key]
+
+
+def planned(observed: History, run: Run) -> dict[str, Planned]:
+    """Return the transactions of a prediction by id, writers before their readers."""
+    plan = {}
+    for t in running_order(observed, run):
+        start, stop = int(observed.txn_start[t]), int(observed.txn_start[t + 1])
+        reads: list[ReadFrom] = []
+        wrote: dict[Key, None] = {}
+        for o in range(start, stop):
+            key = str(observed.key(int(observed.op_key[o])))
+            if observed.op_kind[o] & 1:
+                wrote[key] = None
+            elif key not in wrote and o < run.prefix[t]:
+                source = run.sources.get(o, INITIAL)
+                reads.append((key, None if source == INITIAL else str(observed.txn_label[source])))
+        plan[str(observed.txn_label[t])] = Planned(int(observed.txn_session[t]), reads, list(wrote))
+    return plan
+
+
+class Foreseen:
+    """Decides which versions a read may return that the prediction leaves open."""
+
+    def __init__(self, plan: dict[str, Planned], level: str) -> None:
+        self._plan, self._level = plan, level
+
+    def leaves_room(self, request: ReadRequest, writer: int) -> bool:
+        """Return whether the remaining prediction can still happen if the read returns the version of ``writer``."""
+        records = request.store.records
+        name = {record.number: record.id for record in records} | {INITIAL: None}
+        done = {
+            record.id: ([(key, name[w]) for key, w in record.reads], set(record.writes))
+            for record in (*records, request.txn)
+        }
+        own = self._plan[request.txn.id]
+        reads, writes = done[request.txn.id]
+        done[request.txn.id] = [*reads, (request.key, name[writer])], writes | set(own.writes)
+        return self._keeps(done)
+
+    def _keeps(self, done: dict[str, tuple[list[ReadFrom], set[Key]]]) -> bool:
+        whole = {id: done.get(id, (step.reads, set(step.writes))) for id, step in self._plan.items()}
+        written = set().union(*(writes for _, writes in whole.values()))
+        builder = HistoryBuilder(None)
+        for id, (reads, writes) in whole.items():
+            ops = [("r", key, writer) for key, writer in reads if key in written]
+            builder.add(self._plan[id].session, [*ops, *(("w", key, id) for key in sorted(writes))], id=id)
+        return check(builder.build(init_txn="none"), self._level, max_examples=0).ok is True
 
 
 @dataclass
 class Validation:
-    """What happened when a prediction was replayed."""
+    """The result of a replay."""
 
     history: History
     keeps_level: bool
     result: Result  # of checking the replayed history for the target
     divergences: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
-    refused: bool = False  # by the level: a read that it does not allow, or a commit
+    refused: bool = False  # the level did not allow a predicted read, or a commit
 
     @property
     def validated(self) -> bool:
-        """Did the replayed run keep the level and break the target?"""
+        """Whether the replayed run satisfied the level and violated the target."""
         return self.keeps_level and self.result.ok is False
 
     @property
     def diverged(self) -> bool:
-        """Did the program do anything else than was predicted?"""
+        """Whether the program did anything else than predicted."""
         return bool(self.divergences)
 
 
 class Scripted:
-    """Gives each read its predicted writer if that is legal, else the newest legal one that spoils nothing to come."""
+    """A policy that gives each read its predicted writer if that is legal.
+
+    Other reads get the newest legal version that leaves the remaining prediction possible.
+    """
 
     def __init__(self, script: dict[str, Planned], level: str) -> None:
         self._script, self._foreseen = script, Foreseen(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
-        self.refused = False  # did the level not allow what was predicted?
+        self.refused = False  # whether the level did not allow a predicted read
 
     def choose(self, request: ReadRequest) -> int:
-        """The predicted one; where the prediction ends, the newest."""
+        """Return the predicted writer; after the end of the prediction, the newest suitable one."""
         name = request.txn.id
         reads, at = self._script[name].reads, self._next[name]
         self._next[name] += 1
@@ -78,16 +143,16 @@ class Scripted:
         return None
 
     def unread(self, name: str) -> int:
-        """Predicted reads that the transaction did not come to."""
+        """Return the number of predicted reads that the transaction did not execute."""
         return max(0, len(self._script[name].reads) - self._next[name])
 
 
 def replay(
     workload: SeededProgram, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
 ) -> Validation:
-    """Run the transactions of the prediction again, in an order in which writers come before their readers.
+    """Run the transactions of the prediction again, with writers before their readers.
 
-    Boundary transactions run to their end. What aborted in the observed run is left out.
+    Boundary transactions run to their end. Transactions that aborted in the observed run are left out.
     """
     policy = Scripted(planned(observed, prediction.run), level)
     store = workload.store(level, policy)
@@ -116,7 +181,7 @@ def replay(
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
-    """Inside the boundary it must have written the same keys."""
+    """Record a divergence if the transaction wrote other keys inside the boundary than observed."""
     end = prediction.run.prefix[t]
     ops = range(int(observed.txn_start[t]), end)
     wanted = {str(observed.key(int(observed.op_key[o]))) for o in ops if observed.op_kind[o] & 1}
