@@ -14,7 +14,6 @@ from plume_py.base.text import one_line
 from plume_py.cli.common_options import F, LevelName, tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
-from plume_py.history.presets import PRESETS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
 from plume_py.levels.orders import REALTIME, strong_name
 
@@ -26,6 +25,18 @@ if TYPE_CHECKING:
 GUARANTEES = (strong_name(STRONGEST, REALTIME), *STRONGEST_FIRST)
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 LETTERS = "abcdefghijklmn"
+
+# Sizes of histories that papers measured. Plume varies one parameter of the first, has three general datasets of 16,000
+# transactions, and ends with a million transactions. Here these have a hundredth of its 10^9 keys: a store of all keys
+# takes 12 GB, and most keys are touched once in either case.
+_GENERAL: dict[str, Any] = {"sessions": 40, "transactions": 400, "operations": 20, "keys": 10_000}
+PRESETS: dict[str, dict[str, Any]] = {
+    "Plume": {"sessions": 25, "transactions": 200, "operations": 20, "read_share": 0.5, "keys": 10_000},
+    "GeneralRH": {**_GENERAL, "read_share": 0.95},
+    "GeneralRW": {**_GENERAL, "read_share": 0.5},
+    "GeneralWH": {**_GENERAL, "read_share": 0.3},
+    "Million": {"sessions": 100, "transactions": 10_000, "operations": 20, "read_share": 0.5, "keys": 10_000_000},
+}
 
 # One part of --inject: a pattern or a range of patterns, and the number of each.
 _PIECE = re.compile(r"([a-n])(?:\.\.([a-n]))?=([0-9]{1,9})")

@@ -20,7 +20,7 @@ import msgspec
 
 from plume_py.base.atomic_files import AtomicFile, is_stream, locked, open_stream
 from plume_py.base.errors import IsocheckError
-from plume_py.history.formats.jsonl_pending import first_line, pending_path
+from plume_py.history.formats.jsonl_native import first_line, pending_path
 
 # Bytes after which the hidden file is rewritten with only the transactions in progress.
 PENDING_LIMIT = 1 << 20

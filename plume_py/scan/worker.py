@@ -30,7 +30,7 @@ from plume_py.base.passwords import without_those_of
 from plume_py.base.text import encodable
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.history.detect import detect, format_of
-from plume_py.history.formats.log_folder import log_names
+from plume_py.history.formats.reading import log_names
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.source import HEAD, Source
 from plume_py.levels.orders import in_lattice_order

@@ -15,7 +15,7 @@ from plume_py.collect.client import Isolation
 from plume_py.collect.nodes import Node, NodesAdapter, Routing, nodes_at, open_nodes
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
-from plume_py.history.formats.bulk_parser import json_grammar
+from plume_py.history.formats import json_native
 from plume_py.history.load import load
 from plume_py.report.dot import render
 from plume_py.report.html import page_data
@@ -255,4 +255,4 @@ def test_pictures_of_check_show_nodes(tmp_path):
 
 def test_the_bulk_reader_reads_files_with_nodes():
     line = b'{"session":1,"id":"a","node":"n1","during":"kill of n2","isolation":"x","ops":[["r",1,0]]}\n'
-    assert json_grammar.read_lines(line * 3, 1, 0) is not None
+    assert json_native.read_lines(line * 3, 1, 0) is not None

@@ -11,7 +11,7 @@ from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 from plume_py import check, load
 from plume_py.base.errors import InputError
 from plume_py.collect.recorder import Recorder
-from plume_py.history.formats.jsonl_pending import pending_path
+from plume_py.history.formats.jsonl_native import pending_path
 
 
 def test_commits_in_progress_when_the_collector_is_killed_are_unknown(tmp_path):

@@ -13,7 +13,7 @@ from plume_py.collect.adapter import Promise
 from plume_py.collect.client import Isolation
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload, workload_names
-from plume_py.history.formats.jsonl_pending import pending_path
+from plume_py.history.formats.jsonl_native import pending_path
 
 
 def test_each_kind_of_benchmark_transaction_has_its_own_level(tmp_path):

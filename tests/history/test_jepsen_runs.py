@@ -1,4 +1,4 @@
-"""What a Jepsen run leaves behind: a store of folders, history.edn, history.txt, and test.jepsen."""
+"""Folders of Jepsen runs (detect.py) and history.txt (formats/jepsen_text.py)."""
 
 import os
 

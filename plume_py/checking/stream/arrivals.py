@@ -15,13 +15,13 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.base.kernels import dispatch
 from plume_py.checking.stream.follow import Piece
+from plume_py.history.assemble import SECRET
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels
-from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import COMMITTED, Operation, hint
+from plume_py.history.formats.json_native import DEFAULT_STATUS, Operation, hint
 from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
-from plume_py.history.intern import SECRET
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import HEAD, Source
 from plume_py.history.value_codes import Atom
 from plume_py.levels import parse_level
@@ -39,7 +39,7 @@ class Arrival(msgspec.Struct, gc=False):
 
     session: int | str
     ops: Sequence[Operation]
-    status: Literal["committed", "aborted", "unknown"] = COMMITTED  # type: ignore[assignment]
+    status: Literal["committed", "aborted", "unknown"] = DEFAULT_STATUS  # type: ignore[assignment]
     level: str | None = None
     id: int | str | None = None
     start: int | None = None
@@ -206,7 +206,7 @@ _seconds_lines: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(SecondsArriva
 _headers = msgspec.json.Decoder(Header)
 
 # Default values of optional fields.
-_OPTIONAL: dict[str, object] = {**dict.fromkeys(("level", "id", "start", "end")), "status": COMMITTED}
+_OPTIONAL: dict[str, object] = {**dict.fromkeys(("level", "id", "start", "end")), "status": DEFAULT_STATUS}
 
 
 def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> Any:

@@ -27,7 +27,7 @@ from plume_py.checking.stream.monitored_history import MonitoredHistory, Transac
 from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.checking.verdicts import CheckOptions
 from plume_py.checking.verdicts import judge_order as judge_in_order
-from plume_py.history.formats.json_common import no_collector
+from plume_py.history.formats.reading import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int32s
 from plume_py.history.times import NO_TIME

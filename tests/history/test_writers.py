@@ -1,4 +1,4 @@
-"""What a writer wrote is recognised by its content and read back as the same history, or was refused with a reason."""
+"""The writers of formats/: a written history is detected and read back unchanged, or is rejected with a reason."""
 
 import gzip
 import lzma
@@ -232,7 +232,7 @@ def labels(history: History) -> list:
 @pytest.mark.parametrize("name", WRITABLE)
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
-def test_what_was_written_reads_back_as_the_same_history(name: str, data: st.DataObject, tmp_path: Path) -> None:
+def test_a_written_history_is_read_back_unchanged(name: str, data: st.DataObject, tmp_path: Path) -> None:
     history = data.draw(histories())
     try:
         content = written(history, name)
@@ -277,7 +277,9 @@ WITH_STRINGS = {"json", "jsonl", "edn"}
         (5, [[[("r", 1, 0)]]], {"json", "jsonl", "edn"}),  # 0 is thin air
     ],
 )
-def test_which_formats_take_a_history(initial: object, sessions: list, formats: set[str], tmp_path: Path) -> None:
+def test_which_formats_can_express_a_history(
+    initial: object, sessions: list, formats: set[str], tmp_path: Path
+) -> None:
     builder = HistoryBuilder(initial)
     for s, session in enumerate(sessions):
         builder.session(s)
@@ -303,7 +305,7 @@ def test_which_formats_take_a_history(initial: object, sessions: list, formats: 
         ({"level": "SI"}, {"json", "jsonl"}),
     ],
 )
-def test_which_formats_take_a_transaction(txn: dict, formats: set[str], tmp_path: Path) -> None:
+def test_which_formats_can_express_a_transaction(txn: dict, formats: set[str], tmp_path: Path) -> None:
     builder = HistoryBuilder(0)
     builder.add(0, [("w", 1, 2), ("r", 3, 4)], **txn)
     builder.add(1, [("r", 3, 0)])
@@ -319,9 +321,7 @@ def test_which_formats_take_a_transaction(txn: dict, formats: set[str], tmp_path
 
 @pytest.mark.parametrize("name", WRITABLE)
 @pytest.mark.parametrize("choice", ["first", "none"])
-def test_a_forced_decision_about_the_first_transaction_is_kept_or_refused(
-    name: str, choice: str, tmp_path: Path
-) -> None:
+def test_a_forced_choice_of_the_initial_transaction_is_kept_or_rejected(name: str, choice: str, tmp_path: Path) -> None:
     """`first` although the initial value was read; `none` although the first transaction writes just that."""
     builder = HistoryBuilder(0)
     builder.add(0, [("w", 1, 9 if choice == "first" else 0)])
@@ -367,7 +367,7 @@ def test_a_byte_order_mark_changes_nothing(name: str, tmp_path: Path) -> None:
     assert model(load(tmp_path / "marked.gz")) == model(load(tmp_path / "h"))
 
 
-def test_list_reads_are_no_registers(tmp_path: Path) -> None:
+def test_list_reads_are_not_read_as_registers(tmp_path: Path) -> None:
     builder = HistoryBuilder(None)
     builder.add(0, [("append", "x", 1), ("r", "x", [1])])
     builder.add(1, [("r", "x", [])])
@@ -392,7 +392,7 @@ ABORTED = {"status": "aborted"}
         ("plume", None, [(0, [("w", 1, 0)], {}), (1, [("r", 1, None)], {})], "whose initial state was read too"),
     ],
 )
-def test_what_would_change_its_meaning_is_refused(
+def test_a_conversion_that_would_change_the_meaning_is_rejected(
     name: str, initial: object, txns: list, reason: str, tmp_path: Path
 ) -> None:
     builder = HistoryBuilder(initial, declared=False)
@@ -407,7 +407,7 @@ def test_what_would_change_its_meaning_is_refused(
 
 @pytest.mark.parametrize("names", [(2**70, 2**71), (1.5, "1.5"), ("é", '"\n'), (-1, 0)], ids=str)
 @pytest.mark.parametrize("name", WRITABLE)
-def test_sessions_stay_apart_whatever_they_are_called(name: str, names: tuple, tmp_path: Path) -> None:
+def test_sessions_stay_separate_under_any_names(name: str, names: tuple, tmp_path: Path) -> None:
     builder = HistoryBuilder(0)
     for i, session in enumerate(names):
         builder.add(session, [("w", i, 5), ("r", 7, 0)])
@@ -416,7 +416,7 @@ def test_sessions_stay_apart_whatever_they_are_called(name: str, names: tuple, t
     assert model(load(tmp_path / "h")) == model(history)
 
 
-def test_reads_that_aborted_survive_bincode(tmp_path: Path) -> None:
+def test_reads_of_aborted_transactions_survive_bincode(tmp_path: Path) -> None:
     builder = HistoryBuilder(0)
     builder.add(0, [("w", 1, 2), ("r", 3, 4)], status="aborted")
     history = builder.build()

@@ -1,4 +1,4 @@
-"""Files made to take long or to grow: recognised and read in time that grows with their size, within the limits."""
+"""detect.py, source.py and readers: malicious files are read in linear time and within limits."""
 
 import time
 from collections.abc import Iterator
@@ -37,13 +37,13 @@ def soon() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("start", [b"", b"{", b"[", b'{"a": 1', b";\n[", b"r "])
-def test_recognition_takes_time_that_grows_with_the_size(start):
+def test_detection_takes_linear_time(start):
     with soon():
         for piece in PIECES:
             format_of(start + (piece * HEAD)[:HEAD])
 
 
-def test_a_line_of_many_chunks_is_put_together_once(tmp_path, monkeypatch):
+def test_a_line_of_many_chunks_is_joined_once(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "CHUNK", 1 << 10)
     path = tmp_path / "long.jsonl"
     path.write_bytes(b'{"session": 0, "ops": [], "x": "' + b"y" * (1 << 26) + b'"}')
@@ -51,7 +51,7 @@ def test_a_line_of_many_chunks_is_put_together_once(tmp_path, monkeypatch):
         assert [len(chunk) for chunk in Source(path).lines()] == [path.stat().st_size]
 
 
-def test_lines_are_cut_at_their_ends_whatever_the_chunks(tmp_path, monkeypatch):
+def test_lines_do_not_depend_on_chunks(tmp_path, monkeypatch):
     path = tmp_path / "lines"
     text = b"a\n\nbb\n" + b"c" * 10 + b"\n\nlast"
     path.write_bytes(text)
@@ -71,7 +71,7 @@ def test_completions_without_a_process_find_their_invocations(tmp_path):
         assert load(path).transactions == len(asked)
 
 
-def test_ids_that_look_like_ours_in_every_way():
+def test_many_ids_that_look_generated_take_linear_time():
     builder = HistoryBuilder()
     builder.add(0, [("w", "x", -1)])
     for quotes in range(2_000):
@@ -99,7 +99,7 @@ def test_ids_that_look_like_ours_in_every_way():
         ("odd\n\n:::\n", {"memory.max": "nonsense"}, None),
     ],
 )
-def test_limits_of_control_groups(tmp_path, groups, limits, wanted):
+def test_control_groups_limit_the_memory(tmp_path, groups, limits, wanted):
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(groups)
     for name, text in limits.items():
@@ -120,7 +120,7 @@ def test_limits_of_control_groups(tmp_path, groups, limits, wanted):
         ("d.json", '[[{"events": [["r", 0, ', ']], "committed": true}]]'),
     ],
 )
-def test_nesting_is_an_input_error_of_one_line(tmp_path: Path, name, before, after, depth):
+def test_deep_nesting_is_an_input_error_of_one_line(tmp_path: Path, name, before, after, depth):
     path = tmp_path / name
     path.write_text(before + "[" * depth + "]" * depth + after)
     try:
@@ -145,7 +145,7 @@ def flood(count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("line", ["w({0},1,0,1)", "w(1,{0},0,1)", "w(1,1,{0},-1)", "w(1,1,0,{0})", "w(01,1,{0},{0})"])
-def test_nobody_can_make_up_numbers_that_are_slow_to_be_told_apart(tmp_path, monkeypatch, line):
+def test_colliding_numbers_cannot_be_constructed(tmp_path, monkeypatch, line):
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
     path = tmp_path / "flood.txt"
     path.write_text("\n".join(map(line.format, flood(20_000))))

@@ -1,27 +1,28 @@
-"""The byte loop of every large file in which nothing is unusual: an automaton that fills columns as it goes.
+"""Kernel that runs the automaton of ``bulk_parser`` and fills columns.
 
-What it reads is in its tables, see ``automaton``: the next state by state and class of byte, and what is done on entry.
-State 0 is the end of it: there is something that the tables do not know, and whoever asked reads the text differently.
+The tables give the next state by state and class of byte, and the action on entering a state. State 0 means that the
+tables do not accept the text; the caller then reads it with the format's general reader.
 """
 
 # mypy: allow-untyped-defs
 
-# As many classes of bytes as there may be.
+# Maximal number of classes of bytes.
 CLASSES = 64
 
-# What is done on entry of a state, with its operand: a register, a number, or bits. The first ones read a number.
+# Actions on entering a state, with an operand: a register, a number, or bits. The actions up to NUMBER_ITEM read a
+# number.
 NOTHING, NUMBER, NUMBER_SPAN, NUMBER_ITEM = 0, 1, 2, 3
-SET, OP, SAW, ROW, BEGIN, COUNT, LIST, LIST_END, NULL_VALUE, NULL_ITEM, SPAN, SPAN_END, RUN = range(4, 17)
+SET, OP, MARK_FIELD, ROW, BEGIN, COUNT, LIST, LIST_END, NULL_VALUE, NULL_ITEM, SPAN, SPAN_END, RUN = range(4, 17)
 
-# Registers: of the operation, of the whole text, and those that become a row of their own.
-KIND, KEY, VALUE, INITIAL, SEEN, LINE, SESSIONS, ENCLOSED = range(8)
+# Registers of the operation and the whole text, then the registers that are stored as a row.
+KIND, KEY, VALUE, INITIAL, FIELDS_SEEN, LINE, SESSIONS, ENCLOSED = range(8)
 FIRST_OP, PLACE, SESSION, ID, STATUS, TIME, SPAN_FROM, SPAN_TO, LEVEL = range(8, 17)
 REGISTERS = 17
 
-# An operand that sets a register has its number in the lowest bits, and what it is set to above them.
+# The operand of SET has the register in its lowest bits and the value above them.
 REGISTER_BITS = 5
 
-# What is counted in ``n``; where the loop is; whether it ended for want of room.
+# Entries of ``n``: counts, the state and position of the loop, and whether a column is full.
 OPS, LISTS, ITEMS, ROWS, STATE, AT, FULL = range(7)
 
 READ, READ_LIST = 0, 2
@@ -33,7 +34,7 @@ NULL = -(2**63)
 def run(
     buf, stop, classes, after, action, operand, n, regs, defaults, rows, kinds, keys, values, list_ops, list_ends, items
 ):
-    """Read from ``n[AT]`` to ``stop``, unless there is something unusual, or no room."""
+    """Read from ``n[AT]`` to ``stop``, or until the text is not accepted or a column is full."""
     at, state = int(n[AT]), int(n[STATE])
     ops, lists, count, made = int(n[OPS]), int(n[LISTS]), int(n[ITEMS]), int(n[ROWS])
     while at < stop and state:
@@ -62,7 +63,7 @@ def run(
                 digit = int(buf[at]) ^ 48
                 if number < 922337203685477580 or (number == 922337203685477580 and digit <= 7):
                     number = number * 10 + digit
-                    at += 1  # no table knows a digit after a number
+                    at += 1  # no table accepts a digit after a number
                 else:
                     state = 0
             if negative:
@@ -100,15 +101,15 @@ def run(
             keys[ops] = regs[KEY]
             values[ops] = regs[VALUE]
             ops += 1
-        elif todo == SAW:
-            if regs[SEEN] & which:
+        elif todo == MARK_FIELD:
+            if regs[FIELDS_SEEN] & which:
                 state = 0
-            regs[SEEN] |= which
+            regs[FIELDS_SEEN] |= which
         elif todo == BEGIN:
             regs[FIRST_OP] = ops
             regs[PLACE] = regs[which]
         elif todo == ROW:
-            if regs[SEEN] & which != which:
+            if regs[FIELDS_SEEN] & which != which:
                 state = 0
             elif made == rows.shape[1]:
                 state = 0
@@ -117,13 +118,13 @@ def run(
                 for i in range(rows.shape[0]):
                     rows[i, made] = regs[FIRST_OP + i]
                 made += 1
-            regs[SEEN] = 0
+            regs[FIELDS_SEEN] = 0
             for i in range(SESSION, REGISTERS):
                 regs[i] = defaults[i]
         elif todo == COUNT:
             regs[which] += 1
         elif todo == LIST:
-            regs[VALUE] = regs[INITIAL]  # until there is a last element, whose writer is the one that was seen
+            regs[VALUE] = regs[INITIAL]  # until there is a last element, whose writer the read sees
             if regs[KIND] != READ or lists == len(list_ops):
                 state = 0
                 n[FULL] = 1 if regs[KIND] == READ else 0

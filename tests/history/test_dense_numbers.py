@@ -1,4 +1,4 @@
-"""Numbers by first appearance, whether a table has a place for each or they are hashed."""
+"""Dense numbers of assemble.py, by first appearance, with a table and with hashing."""
 
 import random
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plume_py.base.kernels import dispatch
+from plume_py.history import assemble
 from plume_py.history import assemble_kernels as kernels
-from plume_py.history import intern
 from plume_py.history.value_codes import NULL
 
 FAR = (0, 1, -1, 2**62, -(2**62), 2**62 - 1, 2**63 - 1, NULL + 1, NULL)
@@ -42,28 +42,28 @@ def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatc
     for _ in range(400):
         count = rng.randrange(0, 40)
         codes = draw_codes(rng, count)
-        ids, distinct = intern.intern_keys(np.array(codes, np.int64))
+        ids, distinct = assemble.intern_keys(np.array(codes, np.int64))
         assert (ids.tolist(), distinct.tolist()) == numbered(codes)
         values = rng.choice((draw_codes, unique_values))(rng, count)
         initial = rng.choice((None, 0, *values[:1]))
-        ids, keys, found = intern.intern_versions(ids, np.array(values, np.int64), len(distinct), initial)
+        ids, keys, found = assemble.intern_versions(ids, np.array(values, np.int64), len(distinct), initial)
         pairs = list(zip(numbered(codes)[0], values, strict=True))
         assert (ids.tolist(), list(zip(keys.tolist(), found.tolist(), strict=True))) == numbered(pairs)
     dispatch.uncompile(kernels)
 
 
-def test_a_table_has_at_most_two_places_per_thing(monkeypatch):
+def test_a_table_has_at_most_two_entries_per_code(monkeypatch):
     """Whatever the codes are: they come from a file."""
     sizes = []
     monkeypatch.setattr(np, "full", lambda size, *rest: sizes.append(size) or np.zeros(size, rest[1]) + rest[0])
     for codes in ([0, 2**62], [0, 10**9] * 50, list(range(100)), [1] * 100, FAR):
         column = np.array(codes, np.int64)
         sizes.clear()
-        ids, distinct = intern.intern_keys(column)
-        intern.intern_versions(ids, column, len(distinct), None)
+        ids, distinct = assemble.intern_keys(column)
+        assemble.intern_versions(ids, column, len(distinct), None)
         tables = [size for size in sizes if size != 1 << 10 and size != 1 << 12]  # what hashing begins with
-        assert max(tables) <= max(intern.SPARSE * len(codes), len(distinct))
+        assert max(tables) <= max(assemble.SPARSE * len(codes), len(distinct))
 
 
-def test_where_numbers_stand_first():
-    assert intern.first_places(np.array([0, 1, 0, 2, 1], np.int32), 3).tolist() == [0, 1, 3]
+def test_first_positions_of_numbers():
+    assert assemble.first_positions(np.array([0, 1, 0, 2, 1], np.int32), 3).tolist() == [0, 1, 3]

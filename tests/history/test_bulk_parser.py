@@ -1,4 +1,4 @@
-"""Large files are read by automata: those give the same histories as the readers of small ones, or leave it to them."""
+"""formats/bulk_parser.py and the grammars of its users: automata give the same histories as the general readers."""
 
 import random
 import sys
@@ -12,16 +12,16 @@ from plume_py import load
 from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.bulk_parser import edn_grammar, json_grammar, parser, plume_grammar
+from plume_py.history.formats import bulk_parser, edn, json_native, plume_text
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History
 from plume_py.levels import NAMES
 
 READERS = {
-    "json": (json_grammar, "read_sessions"),
-    "jsonl": (json_grammar, "read_lines"),
-    "plume": (plume_grammar, "read_text"),
-    "edn": (edn_grammar, "read_events"),
+    "json": (json_native, "read_sessions"),
+    "jsonl": (json_native, "read_lines"),
+    "plume": (plume_text, "read_text"),
+    "edn": (edn, "read_events"),
 }
 COLUMNS = "op_kind op_key op_version txn_start txn_session txn_status txn_level txn_line session_start version_key"
 QUICK, FULL = 1_000, 10_000
@@ -55,7 +55,7 @@ class Both:
         self._path = folder / "history"
         self._patch = monkeypatch
         self.taken = 0
-        monkeypatch.setattr(parser, "_cores", lambda: 2)
+        monkeypatch.setattr(bulk_parser, "_cores", lambda: 2)
         for module, name in set(READERS.values()):
             self._note(module, name)
 
@@ -74,7 +74,7 @@ class Both:
         self._path.write_bytes(content)
         by_hand = self._load(format, False)
         for cut_from in (WHOLE, HALVES):
-            self._patch.setattr(parser, "WORTH_CUTTING", cut_from)
+            self._patch.setattr(bulk_parser, "MIN_CUT_SIZE", cut_from)
             assert self._load(format, True) == by_hand, content[:2000]
         return by_hand
 
@@ -167,14 +167,14 @@ EDN = (
 
 
 @pytest.mark.parametrize("format", READERS)
-def test_both_ways_agree_on_drawn_histories(format: str, both: Both) -> None:
+def test_automaton_and_reader_agree_on_random_histories(format: str, both: Both) -> None:
     rng = random.Random(f"columns {format}")
     for text in texts(rng, 150, format):
         assert not isinstance(both.outcome(text, format), str)
     assert both.taken >= 2 * 140
 
 
-def test_both_ways_agree_on_events(both: Both) -> None:
+def test_automaton_and_reader_agree_on_jepsen_operations(both: Both) -> None:
     for text in (EDN, b"[" + EDN + b"]", EDN.replace(b":index", b":x"), EDN.replace(b":time", b":index -1 :time -")):
         both.outcome(text, "edn")
     lines = EDN.splitlines(keepends=True)
@@ -184,7 +184,7 @@ def test_both_ways_agree_on_events(both: Both) -> None:
     assert both.taken >= 2 * 150
 
 
-def test_what_collect_records_is_usual(both: Both) -> None:
+def test_the_automaton_accepts_what_collect_records(both: Both) -> None:
     header = b'{"initial":null,"collected":{"run":"x","sql":["SELECT 1"]},"ticks_per_second":1000000000}\n'
     line = b'{"id":"s0.%d","session":0,"level":"SI","isolation":"snapshot","start":%d,"ops":[["w",1,%d]],'
     end = b'"status":"committed","end":%d}\n'
@@ -193,10 +193,10 @@ def test_what_collect_records_is_usual(both: Both) -> None:
     assert both.taken == 2
 
 
-def test_a_place_that_only_looks_like_a_beginning(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_inside_a_record_is_noticed(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id has the bracket at which a document is cut, and an event goes on after its line."""
     cut = []
-    monkeypatch.setattr(parser, "_leads_on", _noted(parser._leads_on, cut))
+    monkeypatch.setattr(bulk_parser, "_states_agree", _noted(bulk_parser._states_agree, cut))
     ops = b'"ops": [["w", 1, 1], ["w", 2, 2]]'
     both.outcome(b'{"sessions": [[{%b, "id": "%b"}]]}' % (ops, b"{" * 200), "json")
     both.outcome(b'{"sessions": [[{%b}], [{%b}, {%b}]]}' % (ops, ops.replace(b"w", b"r"), ops), "json")
@@ -268,7 +268,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize(("format", "text"), [(name, text) for name, texts in UNUSUAL.items() for text in texts])
-def test_what_is_unusual_is_left_to_the_reader(format: str, text: bytes, both: Both) -> None:
+def test_unusual_files_are_left_to_the_reader(format: str, text: bytes, both: Both) -> None:
     both.outcome(text, format)
     assert not both.taken
 
@@ -285,11 +285,11 @@ def agree_on_damage(format: str, count: int, both: Both) -> None:
 
 
 @pytest.mark.parametrize("format", READERS)
-def test_both_ways_agree_on_damaged_files(format: str, both: Both) -> None:
+def test_automaton_and_reader_agree_on_damaged_files(format: str, both: Both) -> None:
     agree_on_damage(format, QUICK, both)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("format", READERS)
-def test_both_ways_agree_on_many_damaged_files(format: str, both: Both) -> None:
+def test_automaton_and_reader_agree_on_many_damaged_files(format: str, both: Both) -> None:
     agree_on_damage(format, FULL, both)

@@ -1,4 +1,4 @@
-"""The readers of dbcop, Cobra, Viper, AWDIT and IsoPredict histories."""
+"""formats/dbcop.py, cobra.py, viper.py, awdit.py, isopredict.py: what their readers read and reject."""
 
 import os
 import random
@@ -92,7 +92,7 @@ SMALL = bincode([[([(1, 3, 7, 1)], 1), ([], 1)], [], [([(0, 3, 7, 1), (0, 4, 0, 
 
 @pytest.mark.usefixtures("both_ways")
 class TestDbcopBincode:
-    def test_sessions_and_transactions_keep_their_places(self, loaded: Load) -> None:
+    def test_sessions_and_transactions_keep_their_order(self, loaded: Load) -> None:
         history = loaded(SMALL)
         assert history.format == "dbcop"
         assert plain(history) == [
@@ -102,29 +102,29 @@ class TestDbcopBincode:
         ]
         assert history.initial_value == 0
 
-    def test_failed_events(self, loaded: Load) -> None:
+    def test_failed_events_are_skipped_unless_they_abort(self, loaded: Load) -> None:
         events = [(0, 1, 1, 0), (1, 1, 2, 0), (1, 1, 3, 1)]
         assert plain(loaded(bincode([[(events, 1), (events[:2], 0)]]))) == [
             [("committed", [("w", 1, 3)]), ("aborted", [("w", 1, 2)])]
         ]
 
-    def test_all_64_bits(self, loaded: Load) -> None:
+    def test_numbers_use_all_64_bits(self, loaded: Load) -> None:
         big, small = 2**64 - 1, 2**63
         history = loaded(bincode([[([(1, big, small, 1), (0, big, small, 1), (0, 1, 0, 1)], 1)]]))
         assert plain(history) == [[("committed", [("w", big, small), ("r", big, small), ("r", 1, 0)])]]
 
-    def test_no_sessions(self, loaded: Load) -> None:
+    def test_a_file_without_sessions_is_read(self, loaded: Load) -> None:
         assert loaded(bincode([])).sessions == 0
 
-    def test_every_truncation(self, loaded: Load) -> None:
+    def test_every_truncation_is_rejected(self, loaded: Load) -> None:
         for size in range(len(SMALL)):
             assert_rejected(lambda size=size: loaded(SMALL[:size], "dbcop"), "h.dat")
 
-    def test_trailing_garbage(self, loaded: Load) -> None:
+    def test_trailing_bytes_are_rejected(self, loaded: Load) -> None:
         assert_rejected(lambda: loaded(SMALL + b"\0"), f"byte {len(SMALL)}", "follows the last session")
 
     @pytest.mark.parametrize("length", [2**64 - 1, 2**63, 2**63 - 1, 2**40, 1000])
-    def test_huge_lengths(self, loaded: Load, length: int) -> None:
+    def test_huge_lengths_are_rejected(self, loaded: Load, length: int) -> None:
         empty = bincode([], info=b"")
         for at in (40, len(empty) - 8):
             content = empty[:at] + struct.pack("<Q", length) + empty[at + 8 :]
@@ -378,7 +378,7 @@ class TestCobra:
             (b"S", ("byte 0", "cut off")),
         ],
     )
-    def test_rejects(self, loaded_folder: Load, log: bytes, parts: tuple[str, ...]) -> None:
+    def test_damaged_logs_are_rejected(self, loaded_folder: Load, log: bytes, parts: tuple[str, ...]) -> None:
         assert_rejected(lambda: loaded_folder({"T1.log": begin(7) + commit(7), "T2.log": log}), "T2.log", *parts)
 
 

@@ -1,4 +1,4 @@
-"""A name or key that is given twice in one object or map is rejected, with its position, whoever reads it."""
+"""Every reader rejects a name or key that occurs twice in one object or map, with its position."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from plume_py import load
 from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
-from plume_py.history.formats.bulk_parser import edn_grammar, json_grammar
+from plume_py.history.formats import edn, json_native
 from plume_py.verify import read_claim
 
 TXN = '{"ops":[["w","x",1]]}'
@@ -62,9 +62,9 @@ def test_names_of_different_objects_may_be_equal(tmp_path):
     assert load(path).transactions == 1
 
 
-def test_automata_leave_them_to_the_readers():
-    assert json_grammar.read_sessions(b'[{"ops":[],"ops":[]}]]}', 0, 0) is None
-    assert edn_grammar.read_events(b"{:type :ok :type :ok :process 0 :value []}") is None
+def test_automata_do_not_accept_repeated_names():
+    assert json_native.read_sessions(b'[{"ops":[],"ops":[]}]]}', 0, 0) is None
+    assert edn.read_events(b"{:type :ok :type :ok :process 0 :value []}") is None
 
 
 def test_reports():
