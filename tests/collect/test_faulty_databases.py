@@ -310,7 +310,7 @@ def test_tables_of_any_size_are_found_in_etcd():
             return {"kvs": [{"key": b64encode(key).decode()} for key in found]} if found else {"header": {}}
 
     adapter, member = open_adapter(Setup("etcd://here")), Member()
-    adapter._administrator = lambda: member
+    adapter._admin_member = lambda: member
     assert sorted(adapter.tables()) == sorted([large, other]) and member.asked < 20
 
 
