@@ -103,7 +103,7 @@ class Client(threading.Thread):
         """Play the transactions, until all are done or a stop is requested."""
         try:
             plans = self._state.workload.plans(self._number)
-            if not self._connected():
+            if not self._ensure_connected():
                 return
             for _, due in zip(range(self._state.shape.transactions), self._due(), strict=False):
                 if not self._play(next(plans), due):
@@ -134,7 +134,7 @@ class Client(threading.Thread):
     def _play(self, plan: TransactionPlan, due: int | None) -> bool:
         """Run a transaction and its retries. Return False if the client must end."""
         for _ in range(1 + self._state.retries):
-            if self._state.stop.is_set() or self._state.recorder.problem or not self._connected():
+            if self._state.stop.is_set() or self._state.recorder.problem or not self._ensure_connected():
                 return False
             if self._transact(plan, due) != "aborted":
                 break
@@ -241,7 +241,7 @@ class Client(threading.Thread):
         choices = self._state.isolations
         return choices[0] if len(choices) == 1 else self._rng.choices(choices, [c.weight for c in choices])[0]
 
-    def _connected(self) -> bool:
+    def _ensure_connected(self) -> bool:
         """Connect if necessary, and return whether there is a connection.
 
         Retry for up to ``give_up`` seconds, because a server needs time to recover from a fault.
