@@ -4,22 +4,30 @@
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from plume_py.base import sql
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
+from plume_py.reasoning.infer.program.sql_expressions import ExpressionTranslator
 
-if TYPE_CHECKING:
-    from plume_py.reasoning.infer.program.from_sql import TransactionTranslator
+
+class InsertContext(Protocol):
+    """The part of ``from_sql.TransactionTranslator`` that this module uses."""
+
+    def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> ExpressionTranslator: ...
+    def table(self, name: str, line: int) -> sql.SqlTable: ...
+    def define(self, names: tuple[str, ...], line: int) -> None: ...
+    def null_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr: ...
+    def generated_value(self, stem: str, sort: ir.Sort, line: int) -> Expr: ...
 
 
 class InsertTranslator:
     """Translates one INSERT statement."""
 
-    def __init__(self, body: "TransactionTranslator", stmt: sql.Insert, count: str = "") -> None:
+    def __init__(self, body: InsertContext, stmt: sql.Insert, count: str = "") -> None:
         self.body, self.stmt, self.line, self.count = body, stmt, stmt.line, count
         self.table = body.table(stmt.table, stmt.line)
         self.columns = stmt.columns or self.table.names
