@@ -30,7 +30,7 @@ from plume_py.history.assemble import RawColumns, assemble
 from plume_py.history.model import COMMITTED, History, Int32s
 from plume_py.history.times import Times
 from plume_py.history.value_codes import Atoms
-from plume_py.levels import STRONGEST, STRONGEST_FIRST, sees
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, visibility_bits
 from plume_py.levels.orders import REALTIME, level_of, strong_name
 
 Distribution = Literal["uniform", "zipfian", "hotspot"]
@@ -78,7 +78,9 @@ def generate(
     op_value = np.empty(count, np.int64)
     dispatch.prepare(4 * count + sessions * total, kernels)
     salt = int(rng.integers(1, 2**30))
-    kernels.execute(sees(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
+    kernels.execute(
+        visibility_bits(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value
+    )
     raw = RawColumns(
         op_kind=op_kind,
         op_key=op_key.astype(np.int64),

@@ -1,4 +1,4 @@
-"""allocate, robust and simulate as people call them."""
+"""The commands ``allocate``, ``robust`` and ``simulate``."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ def run(*arguments):
     return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
-def test_allocate_tells_levels_cycles_and_histories() -> None:
+def test_allocate_prints_levels_cycles_and_histories() -> None:
     result = run("allocate", "smallbank")
     assert result.exit_code == 0
     for line in (
@@ -40,25 +40,25 @@ def test_allocate_for_an_engine_names_its_levels() -> None:
     assert "assumed to exist" in " ".join(result.output.split())
 
 
-def test_the_mix_that_collect_runs() -> None:
+def test_levels_of_the_mix_that_collect_runs() -> None:
     """Its programs are those of the example, by name, and need the levels that the page gives them."""
-    from plume_py.collect.benchmarks import MIXES
+    from plume_py.collect.benchmarks import BENCHMARKS
 
     result = run(
         "allocate", EXAMPLES / "smallbank-mix.json", "--catalogue", "postgresql", "--brief", "--format", "json"
     )
     levels = {group["name"]: group["level"] for group in json.loads(result.output)["groups"]}
-    assert list(levels) == MIXES["smallbank"](1).names
+    assert list(levels) == BENCHMARKS["smallbank"](1).names
     assert {name for name, level in levels.items() if level == "SER"} == {"balance", "transact-savings", "write-check"}
     assert set(levels.values()) == {"SER", "SI"}
 
 
-def test_the_commands_are_listed() -> None:
+def test_help_lists_the_commands() -> None:
     listed = [line.split()[0] for line in run("--help").output.splitlines() if line.startswith("  ") and line.strip()]
     assert {"allocate", "robust", "simulate"} <= set(listed)
 
 
-def test_allocate_as_json_and_to_a_file(tmp_path) -> None:
+def test_allocate_writes_json_and_a_file(tmp_path) -> None:
     saved = tmp_path / "levels.json"
     result = run("allocate", "courseware", "--instances", 100, "--format", "json", "--save", saved)
     document = json.loads(result.stdout)
@@ -75,7 +75,7 @@ def test_saved_programs_are_robust(tmp_path) -> None:
     assert run("robust", saved).exit_code == 0
 
 
-def test_robust_shows_the_history_and_draws_it(tmp_path) -> None:
+def test_robust_prints_and_draws_the_history(tmp_path) -> None:
     result = run("robust", "smallbank", "--levels", "*=SI", "--out", tmp_path)
     assert result.exit_code == 1
     assert "not robust: a critical cycle happens" in result.output and "ReadOnlyAnomaly" in result.output
@@ -86,19 +86,19 @@ def test_robust_shows_the_history_and_draws_it(tmp_path) -> None:
     assert run("check", history, "--level", "SER").exit_code == 1
 
 
-def test_robust_as_json() -> None:
+def test_robust_writes_json() -> None:
     document = json.loads(run("robust", "smallbank", "--levels", "WriteCheck=SER,*=SI", "--format", "json").output)
     assert document["ok"] is True and document["levels"]["Balance"] == "SI"
 
 
 @pytest.mark.parametrize(("level", "form"), [("RA", "π1"), ("TCC", "π1"), ("PSI", "π2"), ("PC", "π3"), ("SI", "π4")])
-def test_cycles_have_the_names_of_the_paper(level, form) -> None:
+def test_cycles_have_the_papers_names(level, form) -> None:
     levels = f"WriteCheck={level},*=SER"
     document = json.loads(run("robust", "smallbank", "--levels", levels, "--no-sessions", "--format", "json").output)
     assert document["ok"] is False and document["danger"]["form"] == form
 
 
-def test_cycles_with_session_order_have_no_name_there() -> None:
+def test_cycles_with_session_order_have_no_name_in_the_paper() -> None:
     result = run("robust", EXAMPLES / "three.json", "--levels", "*=RA")
     assert "none of MixIso's: session order is part of it" in result.output
 
@@ -108,7 +108,7 @@ def test_instances_with_parentheses_can_be_named() -> None:
     assert "  Balance          SER" in result.output
 
 
-def test_simulate_catches_a_bug(tmp_path) -> None:
+def test_simulate_reports_the_violation_of_a_bug(tmp_path) -> None:
     common = ("simulate", "smallbank", "--instances", 100, "--largest", 5, "--runs", 3, "--allocation", "random")
     assert run(*common).exit_code == 0
     bad = run(*common, "--bug", "no-conflict-check", "--out", tmp_path / "bad.json")
@@ -130,7 +130,7 @@ def test_simulate_catches_a_bug(tmp_path) -> None:
         (("simulate", "smallbank", "--bug", "x"), 2, "has no bug 'x'"),
     ],
 )
-def test_mistakes_are_told_in_one_line(arguments, code, message, capfd, monkeypatch) -> None:
+def test_usage_errors_are_one_line(arguments, code, message, capfd, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", ["isocheck", *arguments])
     with pytest.raises(SystemExit) as stop:
         main()
@@ -139,7 +139,7 @@ def test_mistakes_are_told_in_one_line(arguments, code, message, capfd, monkeypa
     assert message in told and told.count("\n") == 1
 
 
-def test_levels_may_be_called_as_the_engine_calls_them() -> None:
+def test_levels_may_have_the_engines_names() -> None:
     levels = "Balance=repeatable read,*=SERIALIZABLE"
     assert (
         "Balance would have to be" in run("robust", "smallbank", "--catalogue", "postgresql", "--levels", levels).output
@@ -155,7 +155,7 @@ ENDLESS = ("--instances", 10_000_000)
 @pytest.mark.parametrize(
     "more", [("allocate", "tpcc"), ("allocate", "tpcc", "--brief"), ("robust", "tpcc", "--levels", "*=SI")]
 )
-def test_the_time_is_kept(more) -> None:
+def test_timeout_is_respected(more) -> None:
     stopped = run(*more, *ENDLESS, "--timeout", 0.3)
     assert (stopped.exit_code, stopped.output) == (3, "undecided: stopped after 0.3 s\n")
     document = run(*more, *ENDLESS, "--timeout", 0.3, "--format", "json")
@@ -167,7 +167,7 @@ def test_the_time_is_kept(more) -> None:
     )
 
 
-def test_levels_are_told_even_if_there_is_no_time_to_explain_them(monkeypatch) -> None:
+def test_levels_are_printed_without_time_to_explain_them(monkeypatch) -> None:
     from plume_py.base.errors import LimitError
     from plume_py.reasoning.allocate import driver
 
@@ -183,7 +183,7 @@ def test_levels_are_told_even_if_there_is_no_time_to_explain_them(monkeypatch) -
     assert run("allocate", "smallbank", "--timeout", 3600, "--brief").exit_code == 0
 
 
-def test_simulate_shows_what_it_had_the_time_for() -> None:
+def test_simulate_prints_the_runs_completed_before_the_timeout() -> None:
     stopped = run("simulate", "smallbank", "--runs", 100_000, "--timeout", 2)
     assert stopped.exit_code == 3
     if not stopped.output.startswith("undecided: stopped"):
@@ -192,7 +192,7 @@ def test_simulate_shows_what_it_had_the_time_for() -> None:
     assert (nothing.exit_code, nothing.output) == (3, "undecided: stopped after 0.01 s\n")
 
 
-def test_a_run_that_was_not_decided_is_no_violation(monkeypatch) -> None:
+def test_an_undecided_run_does_not_count_as_a_violation(monkeypatch) -> None:
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.reasoning.allocate import trial
 

@@ -1,4 +1,4 @@
-"""Logs that a real PostgreSQL has written: what comes of them, by allocate, robust and infer."""
+"""Statement logs of a real PostgreSQL as input of ``allocate``, ``robust`` and ``infer``."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def run(*arguments):
     return result.exit_code, result.output
 
 
-def test_programs_of_a_real_log(log, tmp_path) -> None:
+def test_programs_are_read_from_a_real_log(log, tmp_path) -> None:
     code, told = run("allocate", "--from-log", log, "--catalogue", "postgresql", "--brief")
     assert code == 0, told
     assert "8 transactions of 2 programs; left out: 2 rolled back, 2 failed" in told
@@ -85,5 +85,5 @@ def test_infer_takes_transactions_from_a_log(log, tmp_path) -> None:
     assert "of a SQL file" in str(refused.exception)
 
 
-def test_a_workload_or_a_log(log) -> None:
+def test_a_workload_and_a_log_together_are_an_error(log) -> None:
     assert run("allocate")[0] == 2 and run("allocate", "smallbank", "--from-log", log)[0] == 2

@@ -24,7 +24,7 @@ def run(*arguments):
 
 @pytest.mark.parametrize(("app", "driver"), APPS)
 @pytest.mark.parametrize("catalogue", ["postgresql", "mysql", "mixiso"])
-def test_allocate(app, driver, catalogue) -> None:
+def test_allocate_gives_a_log_the_levels_of_the_sql_file(app, driver, catalogue) -> None:
     log = ("--from-log", FOLDER / f"{app}-{driver}.log", "--schema", FOLDER / f"{app}.schema.sql")
     options = ("--catalogue", catalogue, "--brief")
     code, found = run("allocate", *log, "--exclude", FILLS[app], *options)
@@ -39,7 +39,7 @@ def levels(found):
 
 
 @pytest.mark.parametrize(("app", "driver"), APPS)
-def test_infer(app, driver, tmp_path) -> None:
+def test_infer_gives_a_log_the_answer_of_the_sql_file(app, driver, tmp_path) -> None:
     by_hand = FOLDER / f"{app}.sql"
     invariant = by_hand.read_text().partition("-- invariant")
     schema = tmp_path / f"{app}.sql"

@@ -1,4 +1,4 @@
-"""Protocols with a level per transaction: right ones keep all levels, wrong ones are caught."""
+"""Simulated protocols: correct ones satisfy all levels, and bugs are detected (modules simulate, protocols, trial)."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def contended(name, largest=8, instances=120, seed=1):
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_right_protocols_keep_whatever_levels_transactions_have(name, protocol) -> None:
+def test_correct_protocols_satisfy_all_levels_of_transactions(name, protocol) -> None:
     told = summary(list(trials(contended(name), protocol, "random", 3, seed=5)))
     assert told.broken == {"declared": 0} and told.aborted > 0
 
@@ -33,7 +33,7 @@ BUGS = [(protocol, bug) for protocol, kind in PROTOCOLS.items() for bug in kind.
 
 
 @pytest.mark.parametrize(("protocol", "bug"), BUGS)
-def test_bugs_are_caught(protocol, bug) -> None:
+def test_the_checker_detects_every_bug(protocol, bug) -> None:
     """no-read-check only shows as write skew, for which Courseware has the shape; early-timestamp in first reads, and
     those of SmallBank are of what nobody writes."""
     name = {"no-read-check": "courseware", "early-timestamp": "tpcc"}.get(bug, "smallbank")
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert first.throughput == second.throughput > 0
 
 
-def test_committed_transactions_are_all_there() -> None:
+def test_every_instance_commits_once() -> None:
     workload = contended("smallbank")
     outcome = Simulation("pc-si-ser", ["SER"] * 120, workload).run()
     committed = [t for session in outcome.history for t in session if t.status == "committed"]
@@ -58,7 +58,7 @@ def test_committed_transactions_are_all_there() -> None:
     assert check(outcome.history, "SER").ok
 
 
-def test_wrong_wishes() -> None:
+def test_invalid_options_are_rejected() -> None:
     workload = contended("smallbank")
     with pytest.raises(IsocheckError, match="si-s2pl has no PC"):
         Simulation("si-s2pl", ["PC"] * 120, workload)
@@ -74,13 +74,13 @@ MODELS = (
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_costs_change_when_and_not_what(model) -> None:
+def test_costs_change_the_time_and_not_the_transactions(model) -> None:
     told = summary(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parsed(model))))
     assert told.broken == {"declared": 0}
     assert parsed(str(parsed(model))) == parsed(model) != USUAL
 
 
-def test_what_is_not_validated_is_not_paid_for() -> None:
+def test_only_validated_keys_cost_round_trips() -> None:
     """All at one server, one node each: at SER there is a round trip more than at PC, and the rest is the same."""
     workload = in_sessions(draw(BENCHMARKS["tpcc"], 40, 10_000, 1), 4, 1)
     costs = parsed("low=1,high=1,validation=together")
@@ -89,7 +89,7 @@ def test_what_is_not_validated_is_not_paid_for() -> None:
     assert at["SER"].latency == pytest.approx(at["PC"].latency + 1)
 
 
-def test_a_critical_section_is_one_after_the_other() -> None:
+def test_a_critical_section_admits_one_transaction_at_a_time() -> None:
     workload = in_sessions(draw(BENCHMARKS["courseware"], 40, 10_000, 1), 10, 1)
     costs = parsed("low=1,high=1,data=replicated,nodes=10,exclusive=SER")
     assert Simulation("pc-si-ser", ["SER"] * 40, workload, costs=costs).run().seconds == pytest.approx(40, rel=0.05)
@@ -108,12 +108,12 @@ def test_a_critical_section_is_one_after_the_other() -> None:
         ("waiting=yes", "choose true, false"),
     ],
 )
-def test_wrong_costs(text, told) -> None:
+def test_invalid_costs_are_rejected(text, told) -> None:
     with pytest.raises(IsocheckError, match=told):
         parsed(text)
 
 
-def test_readers_that_wait_for_locks_wait_for_nothing_else() -> None:
+def test_waiting_readers_need_a_protocol_without_locks() -> None:
     with pytest.raises(IsocheckError, match="locks that readers wait for"):
         Simulation("si-s2pl", ["SI"] * 120, contended("smallbank"), costs=parsed("waiting=true"))
     assert parsed("") == USUAL

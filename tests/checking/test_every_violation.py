@@ -4,10 +4,10 @@ import random
 
 import oracle
 import pytest
-from confirming import ALL, problems
 from list_histories import random_list_history
 from paths import ROOT
 from small_histories import build, with_levels
+from verify_problems import ALL, problems
 
 from plume_py import check, load
 from plume_py.base.errors import InputError
@@ -74,7 +74,7 @@ def committed(*ops):
     return "committed", list(ops)
 
 
-def test_every_broken_level_has_a_violation_to_show():
+def test_every_violated_level_has_a_violation():
     """PC and PSI are broken in ways of one name, and neither level implies the other."""
     history = load(ROOT / "histories" / "TCC" / "forced-edges-do-not-feed-back.json")
     (entry,) = read_claim(line(check(history, ALL, name="h")).encode())

@@ -91,7 +91,7 @@ class Both:
 def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
     """Without compiled kernels: Python notices an index out of range."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    dispatch.release(
+    dispatch.uncompile(
         *[m for name, m in sys.modules.items() if name.startswith("plume_py.") and name.endswith("_kernels")]
     )
     return Both(tmp_path, monkeypatch)

@@ -20,10 +20,10 @@ from plume_py.levels import NAMES
 
 @pytest.fixture(params=["never", "always"])
 def compiled(request, monkeypatch):
-    dispatch.release(edn_kernels, elle_json_kernels)
+    dispatch.uncompile(edn_kernels, elle_json_kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield request.param
-    dispatch.release(edn_kernels, elle_json_kernels)
+    dispatch.uncompile(edn_kernels, elle_json_kernels)
 
 
 def to_json(text, block=edn.BLOCK):
@@ -236,10 +236,10 @@ def damaged_texts(draw):
 def test_compiled_agrees_with_plain(monkeypatch, cases):
     results = []
     for mode in ("never", "always"):
-        dispatch.release(edn_kernels)
+        dispatch.uncompile(edn_kernels)
         monkeypatch.setenv("ISOCHECK_COMPILE", mode)
         results.append([outcome(text, block) for text, block in cases])
-    dispatch.release(edn_kernels)
+    dispatch.uncompile(edn_kernels)
     assert results[0] == results[1]
 
 

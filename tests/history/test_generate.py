@@ -59,13 +59,13 @@ def test_compiled_or_not_is_the_same(guarantee, monkeypatch):
     shape = {"sessions": 6, "transactions": 30, "operations": 8, "keys": 20, "seed": 5}
     try:
         monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-        dispatch.release(kernels)
+        dispatch.uncompile(kernels)
         interpreted = generate(guarantee, **shape)
         monkeypatch.setenv("ISOCHECK_COMPILE", "always")
         compiled = generate(guarantee, **shape)
         assert hasattr(kernels.execute, "py_func")
     finally:
-        dispatch.release(kernels)
+        dispatch.uncompile(kernels)
     assert same(interpreted, compiled)
 
 
@@ -135,7 +135,7 @@ def test_one_hot_key_is_not_searched_ever_deeper(guarantee, monkeypatch):
         return counted
 
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    dispatch.release(kernels)
+    dispatch.uncompile(kernels)
     for name in ("first_before", "first_seen", "first_arrived"):
         monkeypatch.setattr(kernels, name, counting(getattr(kernels, name)))
     generate(guarantee, sessions=10, transactions=600, operations=2, keys=1)

@@ -35,7 +35,7 @@ def unique_values(rng, count):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatch):
-    dispatch.release(kernels)
+    dispatch.uncompile(kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", "always" if compiled else "never")
     dispatch.prepare(1, kernels)
     rng = random.Random(8)
@@ -49,7 +49,7 @@ def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatc
         ids, keys, found = intern.intern_versions(ids, np.array(values, np.int64), len(distinct), initial)
         pairs = list(zip(numbered(codes)[0], values, strict=True))
         assert (ids.tolist(), list(zip(keys.tolist(), found.tolist(), strict=True))) == numbered(pairs)
-    dispatch.release(kernels)
+    dispatch.uncompile(kernels)
 
 
 def test_a_table_has_at_most_two_places_per_thing(monkeypatch):

@@ -1,4 +1,4 @@
-"""``isocheck predict`` and ``isocheck explore`` as users meet them."""
+"""The commands ``predict`` and ``explore``."""
 
 import json
 
@@ -16,13 +16,13 @@ def isocheck(*arguments: str):
     return CliRunner().invoke(cli, list(arguments))
 
 
-def test_predicted_is_1_and_none_is_0() -> None:
+def test_exit_code_is_1_if_predicted_and_0_if_not() -> None:
     assert isocheck("predict", DEPOSITS, "--boundary", "relaxed").exit_code == 1
     done = isocheck("predict", DEPOSITS, "--level", "SI")
     assert done.exit_code == 0 and "none predicted" in done.output
 
 
-def test_files(tmp_path) -> None:
+def test_predict_writes_history_trace_and_pictures(tmp_path) -> None:
     out = tmp_path / "run.json"
     done = isocheck("predict", DEPOSITS, "--boundary", "relaxed", "--out", str(out))
     assert done.exit_code == 1
@@ -32,7 +32,7 @@ def test_files(tmp_path) -> None:
     assert (tmp_path / "run-lost-update-1.dot").exists()
 
 
-def test_json() -> None:
+def test_predict_writes_json() -> None:
     done = isocheck("predict", DEPOSITS, "--boundary", "relaxed", "--format", "json", "--count", "3")
     data = json.loads(done.output)
     assert data["predicted"] is True and data["strategy"] == "exact-relaxed"
@@ -42,7 +42,7 @@ def test_json() -> None:
     assert data["dangerous_reads"][0]["who"] == "deposit"
 
 
-def test_a_history_that_breaks_the_target_is_shown(tmp_path) -> None:
+def test_a_history_that_violates_the_target_is_reported(tmp_path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text(
         '{"initial":0,"sessions":[[{"ops":[["r","x",0],["w","x",1]]}],[{"ops":[["r","x",0],["w","x",2]]}]]}'
@@ -53,13 +53,13 @@ def test_a_history_that_breaks_the_target_is_shown(tmp_path) -> None:
     assert done.exit_code == 1 and "no read changes" in done.output
 
 
-def test_window() -> None:
+def test_predict_in_windows() -> None:
     done = isocheck("predict", DEPOSITS, "--window", "2", "--boundary", "relaxed")
     assert done.exit_code == 1 and "(exact-relaxed, 2 transactions in a row): 1 predicted" in done.output
     assert isocheck("predict", DEPOSITS, "--window", "2", "--even-if-broken").exit_code == 2
 
 
-def test_sweep() -> None:
+def test_sweep_reports_the_safe_levels() -> None:
     done = isocheck("predict", DEPOSITS, "--sweep", "--boundary", "relaxed")
     assert done.exit_code == 1 and done.output.rstrip().endswith(": PSI")
 
@@ -70,7 +70,7 @@ def test_a_program_is_replayed() -> None:
     assert "replayed: it comes true" in done.output and "Dangerous reads" in done.output and "clauses" in done.output
 
 
-def test_a_prediction_that_does_not_come_true_is_0_with_a_note(monkeypatch) -> None:
+def test_exit_code_is_0_if_a_prediction_does_not_come_true(monkeypatch) -> None:
     from plume_py.reasoning.predict.store.replay import Validation
 
     arguments = ("predict", "--program", "smallbank", "--seed", "3", "--boundary", "relaxed")
@@ -82,7 +82,7 @@ def test_a_prediction_that_does_not_come_true_is_0_with_a_note(monkeypatch) -> N
     assert "could go wrong" not in swept.output and "none comes true" in swept.output
 
 
-def test_what_snapshot_isolation_refuses_is_not_predicted() -> None:
+def test_runs_that_snapshot_isolation_rejects_are_not_predicted() -> None:
     done = isocheck("predict", "--program", "smallbank", "--seed", "2", "--level", "SI")
     assert done.exit_code == 0 and "none predicted" in done.output
 
@@ -93,7 +93,7 @@ def test_a_sweep_of_a_program_replays() -> None:
     assert done.output.splitlines()[-1].startswith("  cheapest level without a prediction that comes true")
 
 
-def test_undecided_is_3(monkeypatch) -> None:
+def test_exit_code_is_3_if_undecided(monkeypatch) -> None:
     import plume_py.reasoning.predict.predictor.predictor as predictor
     from plume_py.base.errors import LimitError
 
@@ -119,7 +119,7 @@ def test_undecided_is_3(monkeypatch) -> None:
         (DEPOSITS, "--timeout", "nan"),
     ],
 )
-def test_wrong_usage_is_2(arguments) -> None:
+def test_exit_code_is_2_for_usage_errors(arguments) -> None:
     done = isocheck("predict", *arguments)
     assert done.exit_code == 2 and "Traceback" not in done.output
 
@@ -132,7 +132,7 @@ def test_declared_levels_from_a_file(tmp_path) -> None:
     assert isocheck(*both, "SI", "--levels-file", str(levels)).exit_code == 0
 
 
-def test_explore(tmp_path) -> None:
+def test_explore_reports_violations(tmp_path) -> None:
     out = tmp_path / "first.json"
     done = isocheck("explore", "smallbank", "--level", "RC", "--runs", "3", "--out", str(out))
     assert done.exit_code == 1 and "of 3 runs at RC break SER" in done.output

@@ -1,8 +1,12 @@
-"""Which instances hang together even when one of them is taken away: the blocks of the static dependency graph.
+"""Compute the blocks (biconnected components) of the static dependency graph of instances.
 
-Two instances are adjacent when they share a cell that one of them may write, or a session. The members of one cell
-with several writers stay connected whichever of them is removed, and so does a session of three or more; a ring
-through the members is therefore as good as all their edges, and the graph stays as small as the workload.
+Two instances are adjacent if they share a cell that one of them may write, or a session. Within one block they stay
+connected when any third instance is removed.
+
+The full graph is quadratic in the accesses to a cell, so a ring through the accessing instances replaces its edges. The
+accessing instances of a cell with several writers stay connected whichever of them is removed, as do three or more
+instances of a session. The ring has the same property, and the graph stays as small as the workload. A cell with a
+single writer becomes a star.
 """
 # mypy: allow-untyped-defs
 
@@ -10,7 +14,13 @@ import numpy as np
 
 
 def rings(kw_start, kw, kr_start, kr, kr_place, s_start, s_member, reads):
-    """Edges (a, b), the edge that stands for each cell (-1: single writer, or none), read entry and session."""
+    """Return the edges of the sparse graph, and one representative edge per cell, read and session.
+
+    Input: writers ``kw`` and readers ``kr`` of each cell as flat arrays with starts; ``kr_place[j]``: the index of the
+    read behind ``kr[j]``; ``s_member``: the instances of each session; ``reads``: the number of reads. Returns edges
+    (a[i], b[i]); ``cell_edge`` (-1 unless the cell has several writers); ``read_edge`` (-1 unless another instance is
+    the cell's single writer); ``session_edge`` (-1 for sessions of one instance).
+    """
     cells = len(kw_start) - 1
     bound = len(kw) + len(kr) + len(s_member)
     a = np.empty(bound, np.int32)
@@ -40,7 +50,10 @@ def rings(kw_start, kw, kr_start, kr, kr_place, s_start, s_member, reads):
 
 
 def merged_ring(a, b, n, first, i, i_end, second, j, j_end):
-    """A ring through the members of two ascending lists, each member once; two members give one edge."""
+    """Append a ring through the members of two ascending lists to a and b, and return the number of edges.
+
+    Each member occurs once in the ring. Two members give one edge.
+    """
     start = -1
     last = -1
     count = 0
@@ -69,10 +82,10 @@ def merged_ring(a, b, n, first, i, i_end, second, j, j_end):
 
 
 def blocks(nodes, a, b):
-    """The block of each edge: two edges share one exactly when a simple cycle runs through both (Tarjan)."""
+    """Return the block of each edge. Two edges share a block exactly if a simple cycle contains both (Tarjan)."""
     start, to, edge = incidence(nodes, a, b)
     block = np.full(len(a), -1, np.int32)
-    seen = np.zeros(nodes, np.int32)  # when a node was first reached, from 1
+    seen = np.zeros(nodes, np.int32)  # time of first visit, from 1
     low = np.zeros(nodes, np.int32)
     cursor = start[:-1].copy()
     came_by = np.full(nodes, -1, np.int32)
@@ -126,7 +139,7 @@ def blocks(nodes, a, b):
 
 
 def incidence(nodes, a, b):
-    """The edges at each node: starts, other ends, edge numbers."""
+    """Return the edges at each node as flat arrays: starts, other ends, edge numbers."""
     start = np.zeros(nodes + 1, np.int32)
     for e in range(len(a)):
         start[a[e] + 1] += 1

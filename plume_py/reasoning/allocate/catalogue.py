@@ -1,7 +1,9 @@
-"""What engines offer per transaction, and which mixes of it can be relied on: rows of levels.databases and stores.
+"""Describe the isolation levels that each engine offers per transaction, and allocate them.
 
-A catalogue lists levels from the cheapest on, with the engine's own names. ``mixiso`` is the theory: any mix of levels.
-The engines differ from it in what a setting promises when others run below it, or to those who write.
+A catalogue maps our levels to the engine's names. It is derived from a row of levels.databases. ``mixiso`` is the
+catalogue of the theory, where any mix of levels is allowed. Engines differ from the theory in two ways, which
+``Adjustment`` functions repair by raising levels: a guarantee may depend on the levels of the other transactions, or
+hold for read-only transactions only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,16 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from plume_py.base.errors import IsocheckError
-from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, sees
-from plume_py.levels.databases import Database
-from plume_py.levels.stores import ALL
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, visibility_bits
+from plume_py.levels.databases import DATABASES, Database
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.reasoning.allocate.search_space import Space
 
-# Each level costs more than those before it; the weakest one is not for nothing.
+# Default weights: the position from the weakest level. The weakest level costs 0.5, so that its use is not free.
 DEFAULT_COSTS = {level: max(0.5, float(place)) for place, level in enumerate(reversed(STRONGEST_FIRST))}
 
-# Levels as an engine is asked to keep them -> as it has to be asked.
+# Takes the levels that the rules ask for and returns those to set in the engine.
 Adjustment = Callable[[Space, list[str]], list[str]]
 
 
@@ -27,37 +28,39 @@ class Catalogue:
     """The levels of one engine."""
 
     name: str
-    spellings: Mapping[str, str]  # of all levels that it keeps: our name -> the engine's
+    spellings: Mapping[str, str]  # our name of each level it provides -> the engine's name
     note: str
     adjustments: tuple[Adjustment, ...] = ()
 
     @cached_property
     def levels(self) -> Mapping[str, str]:
-        """Those that may be worth their price: no rule asks for what is seen through others (TRANSITIVE) alone."""
+        """Our levels worth choosing -> the engine's name. Of levels that differ only in TRANSITIVE, the weakest.
+
+        No rule depends on TRANSITIVE alone (what a transaction sees through others).
+        """
         weakest: dict[int, str] = {}
         for level in self.spellings:
-            weakest.setdefault(sees(level) & ~TRANSITIVE, level)
+            weakest.setdefault(visibility_bits(level) & ~TRANSITIVE, level)
         return {level: self.spellings[level] for level in weakest.values()}
 
     def levels_by_cost(self, costs: Mapping[str, float]) -> list[str]:
-        """From the cheapest on."""
         return sorted(self.levels, key=lambda level: costs.get(level, DEFAULT_COSTS[level]))
 
     def adjust(self, space: Space, levels: list[str]) -> list[str]:
-        """Raised where the engine promises less than our levels do."""
+        """Return the levels, raised where the engine guarantees less than our definitions."""
         for adjustment in self.adjustments:
             levels = adjustment(space, levels)
         return levels
 
     def spelled(self, level: str) -> str:
-        """As one sets it in the engine."""
         return self.levels.get(level, f"{level} (not offered)")
 
 
 def _sees_only_its_own(level: str, space: Space, levels: list[str]) -> list[str]:
-    """PostgreSQL aborts one of three SERIALIZABLE transactions that form a pair of RW edges; it does not track others.
+    """Raise the partners of pivots at ``level`` to this level.
 
-    So whoever can be a partner of a pivot has to be SERIALIZABLE as well.
+    PostgreSQL aborts one of three SERIALIZABLE transactions that form a pair of consecutive RW edges. It does not track
+    the edges of other transactions, so every possible partner of a pivot has to be SERIALIZABLE as well.
     """
     pivots = [g for g, own in enumerate(levels) if own == level]
     partners = space.partners(pivots, levels)
@@ -65,8 +68,11 @@ def _sees_only_its_own(level: str, space: Space, levels: list[str]) -> list[str]
 
 
 def _for_readers_only(level: str, space: Space, levels: list[str]) -> list[str]:
-    """InnoDB's REPEATABLE READ updates the latest version, not the snapshot that its SELECTs see, and its locking reads
-    see that, too: no level of ours if the transaction does either."""
+    """Raise transactions at ``level`` that write or lock to the strongest level.
+
+    InnoDB's REPEATABLE READ updates the latest version instead of the snapshot that its SELECTs see. Its locking reads
+    see the latest version, too. No level of ours describes a transaction that does either.
+    """
     writers = {
         case.group[p]
         for case in space.cases
@@ -77,11 +83,11 @@ def _for_readers_only(level: str, space: Space, levels: list[str]) -> list[str]:
 
 
 def _catalogue(database: Database) -> Catalogue:
-    """What may be counted on, and what has to be added to that."""
+    """Return the catalogue of a database: the level that each setting safely provides, and the adjustments it needs."""
     safe = {setting.safe_as: setting for setting in database.settings if setting.safe_as is not None}
     return Catalogue(
         database.name,
-        {level: setting.spelled for level, setting in safe.items()},
+        {level: setting.name for level, setting in safe.items()},
         database.note,
         (
             *(partial(_sees_only_its_own, level) for level, setting in safe.items() if setting.beside_weaker),
@@ -90,7 +96,7 @@ def _catalogue(database: Database) -> Catalogue:
     )
 
 
-CATALOGUES = {database.name: _catalogue(database) for database in ALL.values() if database.note}
+CATALOGUES = {database.name: _catalogue(database) for database in DATABASES.values() if database.note}
 
 
 def allocate(
@@ -99,11 +105,15 @@ def allocate(
     pins: Mapping[int, str] | None = None,
     costs: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """The cheapest level at which each group is no pivot; where the catalogue has none, the strongest all the same."""
+    """Return the level of each group: the cheapest one at which it is not a pivot.
+
+    A group for which the catalogue has no such level gets the strongest level, even if the catalogue does not offer it.
+    ``pins`` fixes the level of some groups; ``costs`` orders the levels.
+    """
     pins, costs = pins or {}, costs or {}
-    levels_by_cost = catalogue.levels_by_cost(costs)
-    table = space.safe(levels_by_cost)
-    levels = [levels_by_cost[int(row.argmax())] if row.any() else STRONGEST for row in table]
+    offered = catalogue.levels_by_cost(costs)
+    table = space.safe(offered)
+    levels = [offered[int(row.argmax())] if row.any() else STRONGEST for row in table]
     levels = [pins.get(g, level) for g, level in enumerate(levels)]
     levels = _raise_unguarded(space, levels)
     levels = catalogue.adjust(space, levels)
@@ -111,19 +121,23 @@ def allocate(
 
 
 def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
-    """SI counts on partners that look out for common writes; without such partners it has to be SER."""
-    if all(sees(level) & WRITERS for level in levels):
+    """Raise groups from SI to SER where a partner's level ignores common writes.
+
+    The rules for SI assume that the partners of a pivot detect common writes (WRITERS).
+    """
+    if all(visibility_bits(level) & WRITERS for level in levels):
         return levels
-    counting = levels_that_see(PREFIX | WRITERS, without=EVERYTHING)
+    snapshot_levels = levels_that_see(PREFIX | WRITERS, without=EVERYTHING)
     return [
-        STRONGEST if level in counting and space.pivot(g, level, levels) else level for g, level in enumerate(levels)
+        STRONGEST if level in snapshot_levels and space.pivot(g, level, levels) else level
+        for g, level in enumerate(levels)
     ]
 
 
 def find_pins(
     space: Space, programs: Sequence[str], by_name: Mapping[str, str], option: str = "--pin"
 ) -> dict[int, str]:
-    """Levels by group from levels by the name of a group or of its program."""
+    """Return levels by group number, from levels by the name of a group or of its program."""
     pins: dict[int, str] = {}
     for name, level in by_name.items():
         chosen = [g for g, group in enumerate(space.groups) if name in (group, programs[g])]

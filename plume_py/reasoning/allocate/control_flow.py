@@ -1,7 +1,9 @@
-"""The ways through a program: accesses in order, and forks between them.
+"""Execution paths of programs and instances: sequences of accesses, with forks between them.
 
-A transaction that commits has gone one way, so its reads and writes are those of that way and no others. ``flat`` is
-all of it in one list, in which what happens on some ways only is conditional; ``ways`` are the lists of each way.
+A committed transaction has taken one path, so only the accesses of this path are its reads and writes. SQL programs are
+translated into trees of accesses and forks. ``flat`` merges all paths into one list, in which accesses of some paths
+only are conditional; ``ways`` lists each path. ``outcomes`` turns a workload into one with an instance per path, for
+sharper rules.
 """
 
 from collections.abc import Sequence
@@ -11,15 +13,20 @@ from typing import Union
 
 from plume_py.reasoning.allocate.workload import READ, UPDATE, WRITE, Access, Instance, Workload
 
-# Programs with more ways than this are taken as one list.
+# A program with more execution paths counts as one path with conditional accesses.
 MOST_WAYS = 16
+
+# `outcomes` gives up beyond this number of instances.
+MOST_INSTANCES = 100_000
 
 Tree = Sequence[Union[Access, "Fork"]]
 
 
 @dataclass(frozen=True)
 class Fork:
-    """One of two happens; ``together`` is both as one list, where that is known better than by merging them."""
+    """Exactly one of two branches happens. ``together`` is both as one list, where the caller can give a better one
+    than a merge.
+    """
 
     then: Tree
     otherwise: Tree
@@ -27,7 +34,7 @@ class Fork:
 
 
 def flat(tree: Tree) -> list[Access]:
-    """All of it in one list."""
+    """Return all accesses of the tree as one list."""
     found: list[Access] = []
     for part in tree:
         if isinstance(part, Access):
@@ -40,7 +47,7 @@ def flat(tree: Tree) -> list[Access]:
 
 
 def ways(tree: Tree) -> tuple[tuple[Access, ...], ...]:
-    """Each way once; a single one, all of it, where there are too many."""
+    """Return each execution path once, or the merged list as the only path if there are more than MOST_WAYS."""
     found: dict[tuple[Access, ...], None] = {(): None}
     for part in tree:
         if isinstance(part, Access):
@@ -54,8 +61,11 @@ def ways(tree: Tree) -> tuple[tuple[Access, ...], ...]:
 
 
 def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]:
-    """Two branches as one sequence, what both do only once. Reads come first, so that no write of one branch hides
-    what the other reads; a row is surely locked only where both lock it."""
+    """Return two branches as one sequence, with common accesses once.
+
+    Reads come first, so that a write of one branch does not hide a read of the other. A row is certainly locked only
+    where both branches lock it.
+    """
     certain = {_effect(a) for a in then if not a.conditional} & {_effect(a) for a in otherwise if not a.conditional}
     free = {a.cell for branch in (then, otherwise) for a in branch if a.kind == READ and not a.locks}
     merged: dict[tuple[str, str], Access] = {}
@@ -70,19 +80,17 @@ def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]
 
 
 def _effect(a: Access) -> tuple[str, str]:
-    """Two accesses with the same effect stand for each other: what is written, or read."""
+    """Return what the access does to its cell, as a key for comparing accesses."""
     return ("write" if a.writes else "read", a.cell)
 
 
-# From outcomes.py: A workload in which every instance goes one way, once for each way that it may go. In a run an
-# instance goes one of its ways, so the run is one of some of these; whoever is no pivot among all of them is none
-# in the run. Where each instance has one way only, there is nothing to tell apart.
-# A workload that would have more instances than this is not taken apart.
-MOST_INSTANCES = 100_000
-
-
 def outcomes(workload: Workload) -> tuple[Workload, list[int]] | None:
-    """All ways of all instances, and whose they are; None if there is nothing to be gained, or too much to do."""
+    """Return a workload with one instance per execution path, and the original instance of each.
+
+    In a run each instance takes one of its paths, so the run consists of some of these instances. An instance that is
+    not a pivot among all of them is not a pivot in any run. Returns None if every instance has one path, or if there
+    would be more than MOST_INSTANCES.
+    """
     by_instance = [_ways(instance) for instance in workload.instances]
     total = sum(map(len, by_instance))
     if total == len(workload.instances) or total > MOST_INSTANCES:
@@ -93,7 +101,7 @@ def outcomes(workload: Workload) -> tuple[Workload, list[int]] | None:
 
 
 def _ways(instance: Instance) -> tuple[tuple[Access, ...], ...]:
-    """Those of its program; or else each conditional access happens or not."""
+    """Return the paths of the instance's program. Without them, each conditional access happens or not."""
     if instance.ways:
         return instance.ways
     doubtful = sum(access.conditional for access in instance.accesses)

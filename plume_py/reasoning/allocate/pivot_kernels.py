@@ -1,39 +1,43 @@
-"""Can an instance be the pivot of a critical cycle  P1 -> P2 -RW-> P3 ->* P1  when it runs at a level?
+"""Decide whether an instance can be the pivot P2 of a critical cycle P1 -> P2 -RW-> P3 ->* P1 at a level.
 
-If some run is not serializable, a shortest cycle of its dependencies and session order is simple, and the member P3
-that commits first is entered by an RW edge from a P2 that did not see P3. What the level of P2 makes visible rules out
-most of such edges; an instance for which none is left is safe at that level, whatever the others run at. The way back
-from P3 to P1 avoids P2, so P1 and P3 are the same or lie in one block (see block_kernels) with P2.
+If some run is not serializable, take a shortest cycle of dependencies and session order. It is simple. Its member that
+commits first is P3; an RW edge enters it from P2, which did not see P3. The level of P2 rules out most such edges. An
+instance without any is safe at that level, at whatever levels the other instances run. The path back from P3 to P1
+avoids P2, so either P1 = P3, or P1 and P3 lie in one block (see block_kernels) with P2.
 
-Levels come as what P2 ``sees``, bits of levels.table:
+A level is passed as ``sees``, bits of levels.table. They rule out edges as follows:
 
-- EVERYTHING that committed before it: it is never a pivot.
-- WRITERS: whoever surely wrote a common cell and committed before it, so such a P3 is none.
-- PREFIX: P3 commits before P1, so a P1 that P2 sees (WR, SO; with WRITERS also WW) brings in P3.
-- AT_COMMIT: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; with WRITERS, by RW only.
-- Not even AT_COMMIT, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's
-  session. An update statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only
-  if P2 sees it. A statement that only locks its row holds it, too, but whoever writes it later need not see that.
-- P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only without AT_COMMIT can
-  P2 have read x twice. Where x stands for many rows, P1 and P3 may have written two of them; without AT_COMMIT a
-  statement that only reads sees them all at one moment.
-- AT_COMMIT: a P1 that P2 sees (WR, SO; with WRITERS also WW) and that surely writes what P2 overlooked of P3 has
-  overwritten it, since P3 commits first; so P2 has not overlooked it.
-- PREFIX and WRITERS: a P1 that does nothing but read one version of one row comes after the one that wrote it. If P2
-  overwrites that row, it sees that writer, and P3 with it: no way in.
-- PREFIX and WRITERS: where P1 surely shares a written cell with P2, and its level looks out for WRITERS, too, one sees
-  the other, so P1 -RW-> P2 is no way in.
+- EVERYTHING: P2 sees every transaction that committed before it, so it is never a pivot.
+- WRITERS: P2 sees every earlier committed transaction that surely wrote a common cell. Such a transaction cannot be P3.
+- PREFIX: P3 commits before P1. If P2 sees P1 (by WR or SO; with WRITERS also by WW), it sees P3, too.
+- AT_COMMIT: a transaction is seen whole. So P1 = P3 enters P2 by RW or WW only; with WRITERS, by RW only.
+- Without AT_COMMIT, as engines implement it, each statement sees all that is committed. So an earlier P1 of P2's
+  session brings in P3. An update statement holds its row from read to commit: it causes no RW edge out of P2, and an RW
+  edge into P2 only if P2 sees it. A statement that only locks its row holds it, too, but a later writer need not see
+  that.
+- P1 -WR(x)-> P2 -RW(x)-> P3 puts P1's write before P3's, although P3 commits first. That requires two reads of x by P2,
+  which exist only without AT_COMMIT. If x covers many rows, P1 and P3 may have written different ones; without
+  AT_COMMIT, a statement that only reads sees all rows at one point in time.
+- AT_COMMIT: suppose P2 sees P1 (by WR or SO; with WRITERS also by WW). If P1 surely writes the cell of P3 that P2 did
+  not see, it has overwritten it, because P3 commits first. So P2 has seen it.
+- PREFIX and WRITERS: a P1 that only reads one version of one row comes after the writer of that version. If P2
+  overwrites that row, it sees this writer, and P3 with it.
+- PREFIX and WRITERS: if P1 surely shares a written cell with P2 and its level has WRITERS, too, one of them sees the
+  other. So P1 -RW-> P2 is impossible.
+
+Every function takes the ConflictGraph ``g`` of module rules. ``guarded`` holds one code per instance; ``mark[x] == p``
+if p surely writes cell x; ``cycle`` (5 integers) receives P1, relation, its cell, P3, its cell.
 """
 # mypy: allow-untyped-defs
 
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, WRITERS
 
-# How an instance guards what it writes: not at all, in update statements, or by its level.
+# How an instance detects concurrent writes of its cells: not at all, in update statements, or by its level.
 UNGUARDED = 0
 BY_STATEMENT = 1
 BY_LEVEL = 2
 
-# Candidates for P1 that are ruled out one by one, before the next one is taken for one that is not.
+# Candidates for P1 that are examined one by one; a further candidate counts as not ruled out.
 LOOKS = 64
 
 RW = 1
@@ -43,14 +47,14 @@ SO = 4
 
 
 def safe(g, first, choices, guarded, mark, cycle, table):
-    """For each instance from ``first`` on, a row of the table each, and each of ``choices``: is it no pivot there?"""
+    """Set table[i, c] to whether instance ``first + i`` is not a pivot at the level choices[c]."""
     for i in range(len(table)):
         for c in range(len(choices)):
             table[i, c] = not pivot(g, first + i, choices[c], guarded, mark, cycle)
 
 
 def pivot(g, p, sees, guarded, mark, cycle):
-    """Is there a critical cycle through p? ``cycle`` then says: P1, relation, its cell, P3, its cell."""
+    """Return whether there is a critical cycle through p, and describe it in ``cycle``."""
     if sees & EVERYTHING:
         return False
     for i in range(g.u_start[p], g.u_start[p + 1]):
@@ -59,7 +63,7 @@ def pivot(g, p, sees, guarded, mark, cycle):
         if not sees & AT_COMMIT and (g.how[i] == 0 or g.how[i] == 3):
             continue
         y = g.r_cell[i]
-        if sees & WRITERS and g.certain[y] and mark[y] == p:  # every P3 surely writes it, and so does p
+        if sees & WRITERS and g.certain[y] and mark[y] == p:  # every P3 surely writes y, and so does p
             continue
         block = g.cell_block[y]
         if block < 0:
@@ -76,13 +80,13 @@ def pivot(g, p, sees, guarded, mark, cycle):
                 cycle[4] = y
                 return True
             tried += 1
-            if tried == 2:  # a third differs from the first two in nothing that matters
+            if tried == 2:  # P1 differs from at least one of two candidates; a third adds nothing
                 break
     return False
 
 
 def conflict(g, q, p, mark):
-    """Do q and the marked p surely write a common cell?"""
+    """Return whether q and the marked instance p surely write a common cell."""
     for i in range(g.u_start[q], g.u_start[q + 1]):
         if mark[g.u_cell[i]] == p:
             return True
@@ -90,7 +94,7 @@ def conflict(g, q, p, mark):
 
 
 def writes(g, q, y):
-    """Does q surely write y?"""
+    """Return whether q surely writes cell y."""
     for i in range(g.u_start[q], g.u_start[q + 1]):
         if g.u_cell[i] == y:
             return True
@@ -98,12 +102,15 @@ def writes(g, q, y):
 
 
 def same(g, q, p):
-    """Are these one instance, or two ways that it may go?"""
+    """Return whether q and p are one instance, or two execution paths of one."""
     return q == p or (g.session[q] == g.session[p] and g.place[q] == g.place[p])
 
 
 def sees_other(g, p1, entry, p, guarded, mark):
-    """p sees a prefix with all WRITERS: does it see p1, p1's source, or p1 see it, if p overwrites what p1 read?"""
+    """Return whether the edge p1 -RW-> p is impossible for a p with PREFIX and WRITERS.
+
+    That is so if p sees p1, sees the writer that p1 read from, or is seen by p1. ``entry`` is the index of p1's read.
+    """
     if g.looks[p1] and (guarded[p1] != BY_STATEMENT or g.how[entry] != 2):
         return True
     if guarded[p1] == BY_STATEMENT:
@@ -112,12 +119,12 @@ def sees_other(g, p1, entry, p, guarded, mark):
 
 
 def before(g, q, p):
-    """Does q precede p in a session?"""
+    """Return whether q precedes p in a session."""
     return g.session[q] == g.session[p] and g.place[q] < g.place[p]
 
 
 def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
-    """A P1 in this block, other than those that the level rules out."""
+    """Return whether some P1 in this block enters p and is not ruled out by the level; describe it in ``cycle``."""
     if by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
         return True
     if sees & PREFIX:
@@ -143,7 +150,7 @@ def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
 
 
 def after_another(g, p, y, cycle):
-    """A P1 that comes before p in its session; they are ordered by their places."""
+    """Return whether some P1 precedes p in its session and is not ruled out. Members are ordered by position."""
     s = g.session[p]
     left = LOOKS
     for j in range(g.s_start[s], g.s_start[s + 1]):
@@ -158,7 +165,7 @@ def after_another(g, p, y, cycle):
 
 
 def by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
-    """A P1 that read or wrote what p overwrites."""
+    """Return whether some P1 read or wrote a cell that p overwrites, and is not ruled out."""
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]
         if g.cell_block[x] >= 0 and g.cell_block[x] != block:
@@ -187,7 +194,6 @@ def by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
 
 
 def note_cycle(cycle, p1, relation, cell):
-    """Note it."""
     cycle[0] = p1
     cycle[1] = relation
     cycle[2] = cell
@@ -195,7 +201,10 @@ def note_cycle(cycle, p1, relation, cell):
 
 
 def dangerous(g, p, guarded, mark, raised):
-    """Every P1 and P3 of p's pairs of RW edges as under SI: what an engine that only sees such pairs must see whole."""
+    """Set ``raised`` for every P1 and P3 in a pair of RW edges at p under SI.
+
+    An engine that detects only such pairs has to track these instances, too.
+    """
     for i in range(g.u_start[p], g.u_start[p + 1]):
         mark[g.u_cell[i]] = p
     for i in range(g.r_start[p], g.r_start[p + 1]):
@@ -210,7 +219,7 @@ def dangerous(g, p, guarded, mark, raised):
 
 
 def overwritten(g, p, block, guarded, mark, raised):
-    """Mark every reader in this block of what p writes, as under SI; is there one?"""
+    """Set ``raised`` for readers in this block of what p writes, as under SI; return whether there is one."""
     some = False
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]

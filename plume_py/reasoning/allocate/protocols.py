@@ -1,13 +1,14 @@
-"""Two concurrency-control protocols that let each transaction have its own level, as MixIso describes them.
+"""Two concurrency-control protocols in which each transaction has its own level, as MixIso describes them.
 
-They run in simulated time: an operation is a generator that yields WORK for a while of work, and WAIT to be asked again
-when a lock may be free. ``bug`` switches one mistake on, to see that the checker finds it.
+They run in the simulated time of module simulate. An operation is a generator: it yields WORK for one unit of work, and
+WAIT if it must be resumed later because a lock is held. ``bug`` introduces one named defect, to test that the checker
+detects it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from plume_py.levels import levels_that_see, sees
+from plume_py.levels import levels_that_see, visibility_bits
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 WORK, WAIT = True, False
@@ -16,16 +17,16 @@ Steps = Iterator[bool]
 
 
 class AbortedError(Exception):
-    """The protocol ends a transaction; it may be tried again."""
+    """The protocol aborts the transaction. The caller may retry it."""
 
 
 @dataclass
 class Running:
-    """A transaction at work."""
+    """The state of a running transaction."""
 
-    number: int  # by age: retries keep it
+    number: int  # its age; retries keep it
     level: str
-    start: int = 0  # the snapshot: what was committed up to here
+    start: int = 0  # time of the snapshot, in commits
     reads: dict[str, int] = field(default_factory=dict)
     buffer: dict[str, int] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
@@ -34,12 +35,12 @@ class Running:
 
     @property
     def sees_everything(self) -> bool:
-        """That commits before it?"""
-        return bool(sees(self.level) & EVERYTHING)
+        """Whether its level requires that it sees every transaction that commits before it."""
+        return bool(visibility_bits(self.level) & EVERYTHING)
 
 
 class VersionStore:
-    """Versions by key, in the order in which they were committed, and a clock that counts commits."""
+    """Committed versions by key, read and write locks, and a clock that counts commits."""
 
     def __init__(self) -> None:
         self.clock = 0
@@ -48,36 +49,36 @@ class VersionStore:
         self.owner: dict[str, Running] = {}
 
     def latest(self, key: str, upto: int) -> int:
-        """The value that was committed last, at or before ``upto``; initially 0."""
+        """Return the last value committed at or before time ``upto``, or the initial 0."""
         return next((value for time, value in reversed(self.versions.get(key, ())) if time <= upto), 0)
 
     def changed(self, key: str, since: int) -> bool:
-        """Was a version committed after ``since``?"""
+        """Return whether a version of the key was committed after time ``since``."""
         return any(time > since for time, _ in self.versions.get(key, ()))
 
     def tick(self) -> int:
-        """The next moment."""
+        """Advance the clock and return its time."""
         self.clock += 1
         return self.clock
 
     def install(self, txn: Running) -> None:
-        """Make its writes visible, at its commit time."""
+        """Make the transaction's writes visible from its commit time on."""
         for key, value in txn.buffer.items():
             versions = self.versions.setdefault(key, [])
             versions.append((txn.commit, value))
             versions.sort()
 
-    # -- locks: an older transaction waits, a younger one gives up, so nobody waits in a circle --
+    # Locks follow wait-die: an older transaction waits, a younger one aborts, so no deadlock occurs.
 
     def share(self, txn: Running, key: str) -> Steps:
-        """A lock to read."""
+        """Acquire a read lock."""
         while self.owner.get(key, txn) is not txn:
             yield from _wait_or_die(txn, [self.owner[key]])
         self.readers.setdefault(key, {})[txn.number] = txn
         txn.shared.add(key)
 
     def own(self, txn: Running, key: str) -> Steps:
-        """A lock to write."""
+        """Acquire a write lock."""
         while True:
             holders = [t for t in self.readers.get(key, {}).values() if t is not txn]
             if self.owner.get(key, txn) is not txn:
@@ -89,7 +90,7 @@ class VersionStore:
         txn.owned.add(key)
 
     def release(self, txn: Running) -> None:
-        """Give all locks back."""
+        """Release all locks of the transaction."""
         for key in txn.shared:
             self.readers[key].pop(txn.number, None)
         for key in txn.owned:
@@ -114,11 +115,10 @@ class SiS2pl:
         self.store, self.bug = store, bug
 
     def begin(self, txn: Running) -> None:
-        """Take the snapshot."""
         txn.start = self.store.clock
 
     def read(self, txn: Running, key: str) -> Steps:
-        """From the own buffer, the snapshot, or under a lock the latest."""
+        """Read from the transaction's own buffer, else from its snapshot; at SER the latest version, under a lock."""
         if txn.sees_everything:
             yield from self.store.share(txn, key)
         yield WORK
@@ -127,14 +127,13 @@ class SiS2pl:
             txn.reads[key] = self.store.latest(key, upto)
 
     def write(self, txn: Running, key: str, value: int) -> Steps:
-        """Into the buffer."""
         if txn.sees_everything:
             yield from self.store.own(txn, key)
         yield WORK
         txn.buffer[key] = value
 
     def commit(self, txn: Running) -> Steps:
-        """Lock what is written, look for conflicts, install, unlock."""
+        """Lock the written keys, check for conflicts, install the writes, and unlock."""
         if self.bug == "early-timestamp":  # MixIso's example E.1
             txn.commit = self.store.tick()
         for key in sorted(txn.buffer):
@@ -158,7 +157,7 @@ class SiS2pl:
 
 
 class PcSiSer:
-    """All read a snapshot; at commit SI fails if what it writes has changed since, SER also if what it read has."""
+    """PC, SI and SER by snapshots. At commit, SI fails if a written key has changed, SER also if a read key has."""
 
     name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
@@ -168,22 +167,19 @@ class PcSiSer:
         self.store, self.bug = store, bug
 
     def begin(self, txn: Running) -> None:
-        """Take the snapshot."""
         txn.start = self.store.clock
 
     def read(self, txn: Running, key: str) -> Steps:
-        """From the own buffer or the snapshot."""
         yield WORK
         if key not in txn.buffer:
             txn.reads[key] = self.store.latest(key, txn.start)
 
     def write(self, txn: Running, key: str, value: int) -> Steps:
-        """Into the buffer."""
         yield WORK
         txn.buffer[key] = value
 
     def commit(self, txn: Running) -> Steps:
-        """Validate and install in one moment."""
+        """Validate, and install the writes at once."""
         yield WORK
         self._judge(txn)
         txn.commit = self.store.tick()
@@ -192,7 +188,7 @@ class PcSiSer:
         self.store.install(txn)
 
     def _judge(self, txn: Running) -> None:
-        if sees(txn.level) & WRITERS and self.bug != "no-conflict-check":
+        if visibility_bits(txn.level) & WRITERS and self.bug != "no-conflict-check":
             self._reject_changed(txn, txn.buffer)
         if txn.sees_everything and self.bug != "no-read-check":
             self._reject_changed(txn, txn.reads)

@@ -1,10 +1,12 @@
-"""The read and write sets of all instances as columns, by instance and by cell.
+"""Read and write sets of all instances of a workload, as arrays by instance; the rules are computed from them.
 
-``reads`` are external: a read of what the instance itself surely wrote before sees no other transaction. ``how`` says
-by which statements: IN_UPDATE only, ONCE by a statement that only reads, or AGAIN, by more than one statement; HELD by
-one that locks the row and leaves it as it is. ``may`` holds every possible write, ``must`` the certain ones. A cell
-that stands for ``many`` rows is never written for certain, nor held, nor read as one. Of two writes of a ``fleeting``
-cell the later one may not have seen the earlier, whatever its level.
+- ``reads``: external reads. A read of a cell that the instance itself surely wrote before is left out.
+- ``how``: the kind of each read. IN_UPDATE: only by update statements. ONCE: by one statement that only reads. AGAIN:
+  by more than one statement. HELD: by a statement that locks the row and does not change it.
+- ``may``: possible writes; ``must``: certain writes.
+- ``many``: cells that represent more than one row. They are never written for certain, nor held, nor read as one row.
+- ``fleeting``: cells of rows that come and go. Of two writes, the later one may not have seen the earlier one, at any
+  level.
 """
 
 from dataclasses import dataclass
@@ -19,17 +21,17 @@ IN_UPDATE, ONCE, AGAIN, HELD = range(4)
 
 @dataclass
 class Rows:
-    """Lists of cells, one list after the other: those of instance i are ``cell[start[i]:start[i + 1]]``."""
+    """Lists of cells in one array; instance i has ``cell[start[i]:start[i + 1]]``."""
 
     start: Int32s
     cell: Int32s
 
     def of(self, i: int) -> set[int]:
-        """The cells of instance ``i``."""
+        """Return the cells of instance ``i``."""
         return set(self.cell[self.start[i] : self.start[i + 1]].tolist())
 
     def turned(self, cells: int) -> tuple[Int32s, Int32s, Int32s]:
-        """By cell: starts, instances in ascending order, and the places they have here."""
+        """Return the inverse: starts by cell, instances in ascending order, and their indices in ``cell``."""
         place = np.argsort(self.cell, kind="stable").astype(np.int32)
         owner = np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
         start = np.zeros(cells + 1, np.int32)
@@ -39,32 +41,29 @@ class Rows:
 
 @dataclass
 class Sets:
-    """All that the rules ask about."""
+    """All read and write sets of a workload."""
 
-    names: list[str]  # of the cells
+    names: list[str]  # of cells
     reads: Rows
     how: Int8s  # of each entry of reads
     may: Rows
     must: Rows
-    many: Bools  # of a cell: does it stand for more than one row?
-    fleeting: Bools  # of a cell: is it of a row that comes and goes?
+    many: Bools  # of a cell: whether it represents more than one row
+    fleeting: Bools  # of a cell: whether its row comes and goes
     session: Int32s
-    place: Int32s  # within the session
-    follows: Bools  # of an instance: may another run before it in its session?
+    place: Int32s  # of an instance: its position within the session
+    follows: Bools  # of an instance: whether another may precede it in its session
 
     @property
     def instances(self) -> int:
-        """How many there are."""
         return len(self.session)
 
     @property
     def cells(self) -> int:
-        """How many are accessed."""
         return len(self.names)
 
 
 def gather(workload: Workload) -> Sets:
-    """The sets of a workload."""
     numbers: dict[str, int] = {}
     names: list[str] = []
     for instance in workload.instances:
@@ -93,7 +92,7 @@ def gather(workload: Workload) -> Sets:
 def _sets(
     instance: Instance, numbers: dict[str, int], spread: dict[str, list[int]]
 ) -> tuple[dict[int, int], dict[int, None], dict[int, None]]:
-    """External reads (and how), possible writes and certain writes of one instance."""
+    """Return the external reads (cell -> kind), possible writes and certain writes of one instance."""
     reads: dict[int, int] = {}
     may: dict[int, None] = {}
     must: dict[int, None] = {}
@@ -111,7 +110,9 @@ def _sets(
 
 
 def _how(before: int | None, access: Access) -> int:
-    """How a cell is read that was read so before: a row that is surely held does not change any more."""
+    """Return the kind of a read, given the kind of the earlier read of the cell. A row that is surely held does not
+    change.
+    """
     if before == HELD:
         return HELD
     if before is not None:
@@ -122,7 +123,10 @@ def _how(before: int | None, access: Access) -> int:
 
 
 def _spread(instances: list[Instance], names: list[str]) -> dict[str, list[int]]:
-    """For an access to all rows: the cells it may mean, its own (for rows that nobody names) among them."""
+    """Return, for each access to all rows, the cells that it may access.
+
+    Its own cell is one of them and represents the rows that no other access names.
+    """
     whole = {access.identity: access for i in instances for access in i.accesses if access.whole_table}
     return {cell: [n for n, name in enumerate(names) if _covers(access, name)] for cell, access in whole.items()}
 

@@ -1,7 +1,8 @@
-"""A real history for a critical cycle: consistent with the levels, and not serializable.
+"""Search a real history for a critical cycle: one that satisfies the levels and is not serializable.
 
 The rules only say that a cycle cannot be excluded. Here the instances of the cycle are given to the synthesis of
-histories; what it finds is a history that the mixed checker accepts and the serializability checker rejects.
+histories (reasoning.synth). A history that it finds satisfies the declared levels and violates serializability,
+according to the checker.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from plume_py.reasoning.allocate.workload import EVERY, Access, Instance, Worklo
 from plume_py.reasoning.synth import Program, Scope, synthesize
 from plume_py.reasoning.synth.concrete_history import ConcreteHistory
 
-# More instances than this are not searched through, nor more ways for the conditional accesses to turn out.
+# Limits on instances, on choices of their conditional accesses, and on cells.
 MOST_INSTANCES = 8
 MOST_OUTCOMES = 256
 MOST_CELLS = 26
@@ -24,16 +25,16 @@ MOST_CELLS = 26
 
 @dataclass(frozen=True)
 class AccessSets:
-    """What one instance reads from others and writes, in one way that it may turn out."""
+    """The keys that one instance reads from others and writes, for one choice of its conditional accesses."""
 
     reads: frozenset[str]
     writes: frozenset[str]
 
 
 def refute(workload: Workload, levels: Sequence[str], limits: Limits | None = None) -> History | None:
-    """A run of all these instances at these levels that is not serializable; None if there is none.
+    """Return a non-serializable run of all these instances at these levels, or None.
 
-    All ways are tried in which conditional accesses may turn out; ``exhaustive`` says whether that is feasible.
+    All choices of the conditional accesses are tried, up to MOST_OUTCOMES. ``exhaustive`` says whether these are all.
     """
     for outcome in islice(_outcomes(workload.instances), MOST_OUTCOMES):
         found = _search(workload, outcome, levels, limits)
@@ -43,9 +44,9 @@ def refute(workload: Workload, levels: Sequence[str], limits: Limits | None = No
 
 
 def exhaustive(workload: Workload, levels: Sequence[str]) -> bool:
-    """Is the workload small enough that ``refute`` finds a bad run if there is one?
+    """Return whether the workload is small enough that ``refute`` finds a non-serializable run if there is one.
 
-    Not at RC, where the order of the reads counts, and each of several reads of a cell by itself.
+    That is never so at RC: the order of reads matters there, and each of several reads of a cell counts separately.
     """
     if WEAKEST in levels:
         return False
@@ -62,7 +63,9 @@ def _fits(workload: Workload) -> bool:
 
 
 def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]:
-    """Ways the conditional accesses may turn out, so many as are tried, or more; first, all of them happen."""
+    """Yield choices for the conditional accesses, at least MOST_OUTCOMES if there are so many. In the first, all
+    happen.
+    """
     return product(*(list(islice(_turnouts(instance), MOST_OUTCOMES)) for instance in instances))
 
 
@@ -83,7 +86,7 @@ def _turnouts(instance: Instance) -> Iterator[AccessSets]:
 
 
 def _rows(access: Access) -> list[Access]:
-    """An access to every row as accesses to two rows: it looks at both, and may write any of them."""
+    """Return an access to every row as accesses to two rows: it reads both, and may write any of them."""
     if not access.whole_table:
         return [access]
     return [
@@ -100,7 +103,7 @@ def _search(
     workload: Workload, outcome: Sequence[AccessSets], levels: Sequence[str], limits: Limits | None
 ) -> History | None:
     kept = [i for i, sets in enumerate(outcome) if sets.reads or sets.writes]
-    # a cell that one instance alone touches, or that nobody writes, tells nothing
+    # a cell matters only if several instances access it and one of them writes it
     cells = [c for c in sorted({c for s in outcome for c in s.reads | s.writes}) if _matters(outcome, c)]
     kept = [i for i in kept if (outcome[i].reads | outcome[i].writes).intersection(cells)]
     if len(kept) < 2 or len(cells) > MOST_CELLS or len(kept) > MOST_INSTANCES:
@@ -128,7 +131,7 @@ def _matters(outcome: Sequence[AccessSets], cell: str) -> bool:
 
 
 def _named(concrete: ConcreteHistory, workload: Workload, numbers: Sequence[int], cells: Sequence[str]) -> History:
-    """With the names of the instances and cells; values count the writers of a cell."""
+    """Return the history with the names of instances and cells. Values count the writers of a cell."""
     builder = HistoryBuilder(initial=0)
     for t in concrete.by_session():
         txn, instance = concrete.txns[t], workload.instances[numbers[int(concrete.name(t)[1:]) - 1]]

@@ -1,4 +1,4 @@
-"""Allocations and answers about robustness, for people and for programs."""
+"""Format allocations and answers about robustness as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from plume_py.reasoning.allocate.workload import Program
 from plume_py.report.json import signed
 from plume_py.report.text import example, operation
 
-# A table of so many groups is printed line by line; of more, only counted.
+# Up to this number of groups, the table has a line per group; beyond it, counts per program.
 LISTED = 40
 
 
 @dataclass
 class Allocation:
-    """An allocation with all that is to be said about it."""
+    """An allocation with its explanations."""
 
     source: str
     space: Space
@@ -35,14 +35,14 @@ class Allocation:
     rules: str
     levels: list[str]
     critical: dict[int, CriticalCycle] = field(default_factory=dict)  # why the group is not at the next cheaper level
-    robustness: Robustness | None = None  # of the whole, where the rules do not vouch for it
+    robustness: Robustness | None = None  # unless the rules guarantee that the allocation is robust
     notes: list[str] = field(default_factory=list)
     templates: list[Program] = field(default_factory=list)
-    stopped: str = ""  # the limit that was reached before all was explained
+    stopped: str = ""  # the limit that ended the explanations
 
 
 def allocation_text(answer: Allocation, style: Style = click.style) -> Iterator[str]:
-    """The table, then the reasons."""
+    """Yield the lines of the report: a table of levels, then the reasons."""
     yield f"{style(display(answer.source), bold=True)}: {answer.space.scope}"
     yield f"  {answer.rules} rules; {answer.catalogue.name}: {answer.catalogue.note}"
     for note in _notes(answer):
@@ -86,12 +86,8 @@ def _count(number: int) -> str:
 def _reason(answer: Allocation, group: int, critical: CriticalCycle, style: Style) -> Iterator[str]:
     name, level = display(answer.space.groups[group]), answer.levels[group]
     yield f"{style(name, bold=True)} needs {level}: at {critical.level} it can be the pivot of a cycle"
-    levels_by_cost = answer.catalogue.levels_by_cost({})
-    between = (
-        levels_by_cost[levels_by_cost.index(critical.level) + 1 : levels_by_cost.index(level)]
-        if level in levels_by_cost
-        else []
-    )
+    offered = answer.catalogue.levels_by_cost({})
+    between = offered[offered.index(critical.level) + 1 : offered.index(level)] if level in offered else []
     if between and answer.catalogue.adjustments:
         yield from wrapped(f"  {' and '.join(between)} would do, but ", f"{answer.catalogue.note}.", "  ")
     yield from critical_text(critical)
@@ -113,7 +109,7 @@ def critical_text(critical: CriticalCycle) -> Iterator[str]:
 
 
 def history_lines(history: History) -> Iterator[str]:
-    """A transaction per line."""
+    """Yield one transaction per line."""
     for session in history:
         for txn in session:
             ops = " ".join(operation(tuple(op)) for op in txn.ops)
@@ -123,7 +119,7 @@ def history_lines(history: History) -> Iterator[str]:
 
 
 def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]:
-    """Yes with the argument, no with cycle, history and explanation, or what is left open."""
+    """Yield the lines of the verdict, with the argument, or with cycle, history and counterexample."""
     words = {
         True: style("robust", fg="green"),
         False: style("not robust", fg="red", bold=True),
@@ -144,7 +140,7 @@ def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]
 
 
 def allocation_document(answer: Allocation, log: str = "") -> str:
-    """The allocation as JSON; ``log`` are the programs that were read from a log."""
+    """Return the allocation as JSON. ``log`` is the text of the programs that were read from a log."""
     groups = [
         {
             "name": name,
@@ -173,7 +169,7 @@ def allocation_document(answer: Allocation, log: str = "") -> str:
 
 
 def robust_document(source: str, scope: str, levels: dict[str, str], answer: Robustness) -> str:
-    """An answer about robustness as JSON."""
+    """Return an answer about robustness as JSON."""
     return signed({"workload": source, "scope": scope, "levels": levels} | _robustness(answer))
 
 
@@ -198,7 +194,7 @@ def _critical_cycle(critical: CriticalCycle | None) -> dict[str, Any] | None:
 
 
 def _history(history: History | None) -> dict[str, Any]:
-    """As a native document."""
+    """Return the fields of a native history document."""
     if history is None:
         return {"history": None}
     sessions = [[{"id": t.id, "level": t.level, "ops": [list(op) for op in t.ops]} for t in s] for s in history]

@@ -1,7 +1,8 @@
-"""Is every run of a workload at given levels serializable?
+"""Decide whether every run of a workload at given levels is serializable.
 
-First the rules: no critical cycle, no bad run. Where they find one, a real history decides; where none of its instances
-can make one, the whole workload is searched through if it is small, and otherwise the answer stays open.
+1. If the rules find no critical cycle, the workload is robust.
+2. For each cycle that they find, search a history of its instances. A history proves that the workload is not robust.
+3. If no cycle has a history, search all instances together if the workload is small; otherwise the answer is undecided.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from plume_py.reasoning.allocate.critical_cycle import CriticalCycle, critical_c
 from plume_py.reasoning.allocate.refute import exhaustive
 from plume_py.reasoning.allocate.search_space import Space, WorkloadCase
 
-# Cycles whose instances are searched for a history before the answer is left open.
+# Number of cycles whose instances are searched for a history.
 MOST_CYCLES = 50
 UNORDERED = (
     "a critical cycle cannot be excluded, and READ COMMITTED alone would let it happen; whether an engine does depends"
@@ -24,7 +25,9 @@ UNORDERED = (
 
 @dataclass(frozen=True)
 class Robustness:
-    """``ok`` None: undecided. ``because`` is the argument; ``critical`` a cycle that the rules could not exclude."""
+    """The answer. ``ok`` is None if undecided. ``because`` is the argument; ``critical`` a cycle that the rules could
+    not exclude.
+    """
 
     ok: bool | None
     because: str
@@ -33,7 +36,9 @@ class Robustness:
 
 
 def robust(space: Space, levels: Sequence[str], limits: Limits | None = None) -> Robustness:
-    """The answer for the groups of ``space`` at ``levels``; LimitError when the limits end the search for a history."""
+    """Decide robustness of the groups of ``space`` at ``levels``. Raise LimitError if the limits end the search for a
+    history.
+    """
     limits = limits or Limits()
     first: CriticalCycle | None = None
     for number, (case, pivot) in enumerate(_pivots(space, levels)):
@@ -60,7 +65,7 @@ def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[WorkloadCase,
 
 
 def _whole(space: Space, levels: Sequence[str], first: CriticalCycle, limits: Limits) -> Robustness:
-    """The rules find cycles, but no history of one cycle's instances alone: look at all instances together."""
+    """Search the whole workload, because the instances of single cycles have no history."""
     case = space.cases[0]
     by_instance = [levels[g] for g in case.group]
     if space.of_workload and exhaustive(case.workload, by_instance):

@@ -1,8 +1,9 @@
-"""The three sets of rules that give each instance a level.
+"""Three sets of rules that give each instance a level.
 
-``paper``: MixIso's theorem 6.18 as published. It is not sound where sessions matter or writes are conditional.
-``repaired``: the same with the session and the conditional writes taken into account.
-``refined``: weaker levels where the critical cycle that the others fear cannot exist (see pivot_kernels).
+- ``paper``: MixIso's theorem 6.18 as published. It is unsound where sessions matter or writes are conditional.
+- ``repaired``: the theorem, with sessions and conditional writes taken into account.
+- ``refined``: weaker levels where the critical cycle that the theorem guards against cannot exist. The kernels (see
+  pivot_kernels) decide this on the workload's ConflictGraph.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.history.model import Bools, Int8s, Int32s
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT, WRITERS
 from plume_py.reasoning.allocate import block_kernels
 from plume_py.reasoning.allocate import pivot_kernels as kernels
@@ -20,13 +21,19 @@ from plume_py.reasoning.allocate.read_write_sets import Sets
 
 RULES = ("refined", "repaired", "paper")
 
-# Instances that are judged at a stretch: limits are looked at between kernels, and each may meet all others.
+# Instances per kernel call. Limits are checked between calls, and each instance may be compared with all others.
 SLICE = 256
+
+# Estimated loop steps of the kernels per read or write, calibrated by their time in plain Python.
+STEPS = 12
 
 
 def simple_rules(sets: Sets, *, repaired: bool) -> list[str]:
-    """Theorem 6.18; ``repaired``: an instance that follows another in its session cannot count on reading one row only,
-    only certain writes protect, and instances of its own session do no harm."""
+    """Return the levels of theorem 6.18.
+
+    ``repaired`` adds three corrections. Only the first instance of a session may rely on reading one row only. Only
+    certain writes protect. Instances of the same session do no harm.
+    """
     writers = _writers(sets)
     levels = []
     for p in range(sets.instances):
@@ -47,7 +54,7 @@ def _writers(sets: Sets) -> list[list[int]]:
 
 
 def _threatened(sets: Sets, p: int, reads: set[int], writers: list[list[int]], repaired: bool) -> bool:
-    """Does another instance overwrite what p reads, and share no written cell with it?"""
+    """Return whether another instance overwrites a read of p and shares no written cell with p."""
     protecting = sets.must if repaired else sets.may
     own = protecting.of(p)
     for x in reads:
@@ -59,56 +66,10 @@ def _threatened(sets: Sets, p: int, reads: set[int], writers: list[list[int]], r
     return False
 
 
-class Refined:
-    """The refined rules on one workload."""
-
-    def __init__(self, sets: Sets) -> None:
-        self.sets = sets
-        self.graph: ConflictGraph = build(sets)
-        dispatch.prepare(STEPS * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
-        self._mark = np.full(sets.cells, -1, np.int32)
-        self.cycle = np.full(5, -1, np.int32)
-
-    def safe(self, levels_by_cost: Sequence[str]) -> Bools:
-        """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
-        choices = np.array([sees(name) for name in levels_by_cost], np.int32)
-        everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
-        table = np.empty((self.sets.instances, len(choices)), np.bool_)
-        for first in range(0, len(table), SLICE):
-            kernels.safe(self.graph, first, choices, everybody, self._mark, self.cycle, table[first : first + SLICE])
-        return table
-
-    def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
-        """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
-        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.cycle))
-
-    def dangerous(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
-        """All partners in the pairs of RW edges at these pivots."""
-        raised = np.zeros(self.sets.instances, np.bool_)
-        for p in pivots:
-            kernels.dangerous(self.graph, p, guarded, self._mark, raised)
-        partners: list[int] = np.flatnonzero(raised).tolist()
-        return partners
-
-
-def guards(levels: Sequence[str]) -> Int8s:
-    """How instances at these levels guard what they write."""
-    return np.array([_guard(sees(level)) for level in levels], np.uint8)
-
-
-def _guard(bits: int) -> int:
-    if bits & WRITERS:
-        return kernels.BY_LEVEL
-    return kernels.UNGUARDED if bits & AT_COMMIT else kernels.BY_STATEMENT
-
-
-# From graph.py: The static dependency graph of a workload, as the rules' kernels take it.
-# Loop steps per read or write, told by what plain Python takes for them.
-STEPS = 12
-
-
 class ConflictGraph(NamedTuple):
-    """Sets by instance (r reads, w possible writes, u certain writes) and by cell (k…), and the blocks."""
+    """The static dependency graph for the kernels: sets by instance (r reads, w possible writes, u certain writes) and
+    by cell (k…), and the blocks.
+    """
 
     r_start: Int32s
     r_cell: Int32s
@@ -121,22 +82,22 @@ class ConflictGraph(NamedTuple):
     kw: Int32s
     kr_start: Int32s
     kr: Int32s
-    kr_place: Int32s
+    kr_place: Int32s  # index in r_cell of each entry of kr
     session: Int32s
-    place: Int32s
-    before: Int32s  # the instance just before in its session, or -1
+    place: Int32s  # of an instance: its position in the session
+    before: Int32s  # the predecessor of an instance in its session, or -1
     cell_block: Int32s  # of a cell with several writers, else -1
     read_block: Int32s  # of a read of a cell with a single other writer
     session_block: Int32s
-    certain: Bools  # of a cell: whoever may write it surely does
-    many: Bools  # of a cell: it stands for more than one row
+    certain: Bools  # of a cell: whether all its possible writes are certain
+    many: Bools  # of a cell: whether it represents more than one row
     s_start: Int32s
     member: Int32s  # the instances of each session, in order
-    looks: Bools  # of an instance: it reads one row, does nothing else, and follows nobody
+    looks: Bools  # of an instance: whether it only reads one row and has no session predecessor
 
 
 def build(sets: Sets) -> ConflictGraph:
-    """The graph with its blocks."""
+    """Return the graph of the workload with its blocks."""
     work = STEPS * (len(sets.reads.cell) + len(sets.may.cell))
     dispatch.prepare(work, block_kernels)
     kw_start, kw, _ = sets.may.turned(sets.cells)
@@ -161,7 +122,7 @@ def build(sets: Sets) -> ConflictGraph:
 
 
 def _lookers(sets: Sets) -> Bools:
-    """The instances that only look at one row, of those that stay."""
+    """Return which instances only read one row, of rows that do not come and go, and have no session predecessor."""
     reads, writes = np.diff(sets.reads.start), np.diff(sets.may.start)
     found: Bools = (reads == 1) & (writes == 0) & ~sets.follows
     cell = sets.reads.cell[sets.reads.start[:-1][found]]
@@ -170,7 +131,50 @@ def _lookers(sets: Sets) -> Bools:
 
 
 def _blocks(block: Int32s, edge: Int32s) -> Int32s:
-    """The blocks of edges, -1 where there is none."""
+    """Return the blocks of the given edges; -1 for a missing edge."""
     found = np.full(len(edge), -1, np.int32)
     found[edge >= 0] = block[edge[edge >= 0]]
     return found
+
+
+class Refined:
+    """The refined rules on one workload."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+        self.graph: ConflictGraph = build(sets)
+        dispatch.prepare(STEPS * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
+        self._mark = np.full(sets.cells, -1, np.int32)
+        self.cycle = np.full(5, -1, np.int32)
+
+    def safe(self, levels: Sequence[str]) -> Bools:
+        """Return a table [instance, level]: whether it is not a pivot there, if all other levels include WRITERS."""
+        choices = np.array([visibility_bits(name) for name in levels], np.int32)
+        guarded = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
+        table = np.empty((self.sets.instances, len(choices)), np.bool_)
+        for first in range(0, len(table), SLICE):
+            kernels.safe(self.graph, first, choices, guarded, self._mark, self.cycle, table[first : first + SLICE])
+        return table
+
+    def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
+        """Return whether p is the pivot of a critical cycle at this level. ``cycle`` then describes it."""
+        return bool(kernels.pivot(self.graph, p, visibility_bits(level), guarded, self._mark, self.cycle))
+
+    def dangerous(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
+        """Return all partners of these pivots in pairs of RW edges."""
+        raised = np.zeros(self.sets.instances, np.bool_)
+        for p in pivots:
+            kernels.dangerous(self.graph, p, guarded, self._mark, raised)
+        partners: list[int] = np.flatnonzero(raised).tolist()
+        return partners
+
+
+def guards(levels: Sequence[str]) -> Int8s:
+    """Return for each level how its instances detect concurrent writes (codes of pivot_kernels)."""
+    return np.array([_guard(visibility_bits(level)) for level in levels], np.uint8)
+
+
+def _guard(bits: int) -> int:
+    if bits & WRITERS:
+        return kernels.BY_LEVEL
+    return kernels.UNGUARDED if bits & AT_COMMIT else kernels.BY_STATEMENT

@@ -1,13 +1,15 @@
-"""What an allocation ranges over: the groups that get a level, and the workloads in which each must be safe.
+"""Groups that get a level, and the cases (workloads) in which each group must be safe.
 
-For a workload the groups are its instances, or its programs. For templates the groups are the programs, and every
-workload of theirs counts, however many instances it has. That is decided on small ones: a critical cycle at P2 needs
-P1 and P3, and a way back that avoids P2; a second instance with the parameters of P2 shares with P1 and P3 whatever P2
-shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
-parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
-each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no
-pivot there is none anywhere. Where P2 accesses every row it also meets P1 and P3 in rows of their own, so there are two
-fresh values then.
+For a workload, the groups are its instances or its programs, and there is one case. For templates, the groups are the
+programs, and each must be safe in all workloads of the templates, with any number of instances. Small workloads decide
+this:
+
+A critical cycle at P2 needs P1, P3, and a path back from P3 to P1 that avoids P2. A second instance with the parameters
+of P2 shares with P1 and P3 all that P2 shares with them. So in some workload the path back always exists, and it only
+matters which parameters P1 and P3 share with P2. The case of P2 (``_neighbourhood``) therefore has two instances of
+every program with every choice of parameters: one of P2's values, a constant of a program, or a fresh value. A session
+predecessor precedes P2. An instance that is not a pivot there is not a pivot in any workload. If P2 accesses every row,
+it also meets P1 and P3 in rows that nothing else accesses, so there are two fresh values.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,29 +27,28 @@ from plume_py.reasoning.allocate.read_write_sets import Sets, gather
 from plume_py.reasoning.allocate.rules import Refined, guards
 from plume_py.reasoning.allocate.workload import EVERY, Instance, Program, Workload
 
-# A neighbourhood beyond this is not looked at: "too large" is said instead.
+# A neighbourhood with more instances is an error.
 MOST_INSTANCES = 200_000
 
-# In place of a value: one that neither the pivot has nor a program names, and another such.
+# Placeholders for two different values that neither the pivot nor a program uses.
 FRESH = ("", "'")
 
 
 @dataclass
 class WorkloadCase:
-    """A workload, the group of each of its instances, and those that are judged in it."""
+    """A workload, the group of each of its instances, and the instances that are judged in it."""
 
     workload: Workload
     group: list[int]
     judged: list[int]
-    as_given: bool = True  # these instances and no others, so that none comes without those before it in its session
-
-    follows: list[bool] | None = None  # may another run before it in its session? if that is not to be seen here
+    as_given: bool = True  # exactly these instances: each comes with its session predecessors
+    follows: list[bool] | None = None  # of instances: may have a session predecessor; None: as in ``workload``
 
     def __post_init__(self) -> None:
         self.rules = Refined(self._sets(self.workload))
 
     def _sets(self, workload: Workload, owner: Sequence[int] | None = None) -> Sets:
-        """The sets of the workload, or of the ways of its instances, which stand at the places of their owners."""
+        """Return the read and write sets of the workload, or of its execution paths in their owners' sessions."""
         sets = gather(workload)
         if owner is not None:
             sets.place = self.rules.sets.place[np.array(owner, np.int64)]
@@ -58,23 +59,23 @@ class WorkloadCase:
 
     @cached_property
     def _by_way(self) -> "tuple[Refined, list[int]] | None":
-        """The rules for all ways of all instances, and whose they are; None where each has one."""
-        apart = outcomes(self.workload)
-        return None if apart is None else (Refined(self._sets(*apart)), apart[1])
+        """The rules for all execution paths and the instance of each path; None if every instance has one path."""
+        expanded = outcomes(self.workload)
+        return None if expanded is None else (Refined(self._sets(*expanded)), expanded[1])
 
-    def safe(self, levels_by_cost: Sequence[str]) -> Bools:
-        """For each instance and each level: no pivot, or none on any of its ways?"""
-        table = self.rules.safe(levels_by_cost)
+    def safe(self, levels: Sequence[str]) -> Bools:
+        """Return a table [instance, level]: whether it is not a pivot there, as a whole or on each of its paths."""
+        table = self.rules.safe(levels)
         if table[np.array(self.judged, np.int64)].all() or self._by_way is None:
             return table
         rules, owner = self._by_way
-        apart = np.ones_like(table)
-        np.logical_and.at(apart, np.array(owner, np.int64), rules.safe(levels_by_cost))
-        both: Bools = table | apart
-        return both
+        on_all_paths = np.ones_like(table)
+        np.logical_and.at(on_all_paths, np.array(owner, np.int64), rules.safe(levels))
+        safe: Bools = table | on_all_paths
+        return safe
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
-        """Is p the pivot of a critical cycle at this level? The rules then describe it."""
+        """Return whether p is the pivot of a critical cycle at this level. ``rules.cycle`` then describes it."""
         if not self.rules.pivot(p, level, guarded):
             return False
         if self._by_way is None:
@@ -85,7 +86,7 @@ class WorkloadCase:
         return any(rules.pivot(way, level, by_owner) for way in own)
 
     def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> set[int]:
-        """All partners in the pairs of RW edges at these pivots."""
+        """Return all partners of these pivots in pairs of RW edges."""
         if self._by_way is None:
             return set(self.rules.dangerous(pivots, guarded))
         rules, owner = self._by_way
@@ -93,7 +94,7 @@ class WorkloadCase:
         return {owner[way] for way in rules.dangerous((w for w, i in enumerate(owner) if i in chosen), by_owner)}
 
     def run_with(self, chosen: Collection[int]) -> list[int]:
-        """These instances and what has to run before them, in the order of the sessions. All others may run later."""
+        """Return these instances and their session predecessors, in session order."""
         if not self.as_given:
             return sorted(chosen)
         session, place = self.rules.sets.session.tolist(), self.rules.sets.place.tolist()
@@ -103,7 +104,7 @@ class WorkloadCase:
         return [i for i in range(len(session)) if place[i] <= last.get(session[i], -1)]
 
     def guards(self, levels: Sequence[str]) -> Int8s:
-        """How the instances guard what they write when the groups run at ``levels``."""
+        """Return how the instances detect concurrent writes if the groups run at ``levels``."""
         by_group: Int8s = guards(levels)[np.array(self.group, np.int64)]
         return by_group
 
@@ -114,19 +115,22 @@ class Space:
 
     groups: list[str]
     cases: list[WorkloadCase]
-    scope: str  # what the answer is about, for people
-    of_workload: bool = True  # one workload, not all workloads of templates
+    scope: str  # which workloads the answer covers, for reports
+    of_workload: bool = True  # False: all workloads of templates
 
-    def safe(self, levels_by_cost: Sequence[str]) -> Bools:
-        """For each group and each level: safe in all cases?"""
-        table = np.ones((len(self.groups), len(levels_by_cost)), np.bool_)
+    def safe(self, levels: Sequence[str]) -> Bools:
+        """Return a table [group, level]: whether the group is safe there in all cases."""
+        table = np.ones((len(self.groups), len(levels)), np.bool_)
         for case in self.cases:
             judged = np.array(case.judged, np.int64)
-            np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.safe(levels_by_cost)[judged])
+            np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.safe(levels)[judged])
         return table
 
     def pivot(self, group: int, level: str, levels: Sequence[str]) -> "tuple[WorkloadCase, int] | None":
-        """Where an instance of the group is the pivot of a critical cycle (described by the case's rules)."""
+        """Return a case and an instance of the group that is a pivot of a critical cycle in it, or None.
+
+        The rules of the case then describe the cycle.
+        """
         for case in self.cases:
             guarded = case.guards(levels)
             for p in case.judged:
@@ -135,7 +139,7 @@ class Space:
         return None
 
     def partners(self, pivots: Sequence[int], levels: Sequence[str]) -> set[int]:
-        """The groups of all partners in pairs of RW edges at instances of these groups."""
+        """Return the groups of all partners of instances of these groups in pairs of RW edges."""
         found: set[int] = set()
         chosen = set(pivots)
         for case in self.cases:
@@ -145,14 +149,14 @@ class Space:
 
 
 def of_instances(workload: Workload) -> Space:
-    """A level for each instance."""
-    everyone = list(range(len(workload.instances)))
+    """Return the space with a level for each instance."""
+    numbers = list(range(len(workload.instances)))
     names = [instance.name for instance in workload.instances]
-    return Space(names, [WorkloadCase(workload, everyone, everyone)], f"this workload of {len(everyone):,} instances")
+    return Space(names, [WorkloadCase(workload, numbers, numbers)], f"this workload of {len(numbers):,} instances")
 
 
 def of_programs(workload: Workload) -> Space:
-    """A level for each program of one workload."""
+    """Return the space with a level for each program of one workload."""
     names = list(dict.fromkeys(instance.program for instance in workload.instances))
     number = {name: g for g, name in enumerate(names)}
     group = [number[instance.program] for instance in workload.instances]
@@ -161,7 +165,10 @@ def of_programs(workload: Workload) -> Space:
 
 
 def of_templates(programs: Sequence[Program], followers: Collection[str] | None = None) -> Space:
-    """A level for each program, for all workloads; ``followers`` may follow another in a session (None: all may)."""
+    """Return the space with a level for each program, for all workloads.
+
+    The programs in ``followers`` may have a session predecessor; None allows it to all.
+    """
     types = _types(programs)
     follows = [followers is None or program.name in followers for program in programs]
     cases = [
@@ -177,11 +184,11 @@ def of_templates(programs: Sequence[Program], followers: Collection[str] | None 
 
 @dataclass(frozen=True)
 class Types:
-    """Two parameters are of one type when they stand at the same place in the key of a table."""
+    """Types of parameters: two have the same type if they occur at the same position in the key of a table."""
 
-    of: dict[tuple[str, str], str]  # a representative for each (program, parameter)
-    constants: dict[str, set[str]]  # by type: values that programs name themselves
-    named: set[str]  # all of these
+    of: dict[tuple[str, str], str]  # (program, parameter) -> representative of its type
+    constants: dict[str, set[str]]  # type -> values that programs name
+    named: set[str]  # all constants
 
 
 def _types(programs: Sequence[Program]) -> Types:
@@ -209,17 +216,17 @@ def _types(programs: Sequence[Program]) -> Types:
 
 
 def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
-    """Which of its parameters may be equal: values by parameter, each way once."""
+    """Yield the values of the parameters, once for each way in which they may equal each other or constants."""
 
-    def extend(values: dict[str, str], rest: tuple[str, ...]) -> Iterator[dict[str, str]]:
-        if not rest:
+    def extend(values: dict[str, str], remaining: tuple[str, ...]) -> Iterator[dict[str, str]]:
+        if not remaining:
             yield values
             return
-        kind = types.of[program.name, rest[0]]
+        kind = types.of[program.name, remaining[0]]
         same = {value for param, value in values.items() if types.of[program.name, param] == kind}
-        fresh = _fresh(rest[0], {*values.values(), *types.named})
+        fresh = _fresh(remaining[0], {*values.values(), *types.named})
         for value in [fresh, *sorted(same | types.constants.get(kind, set()))]:
-            yield from extend({**values, rest[0]: value}, rest[1:])
+            yield from extend({**values, remaining[0]: value}, remaining[1:])
 
     return extend({}, program.params)
 
@@ -227,7 +234,7 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
 def _neighbourhood(
     programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: Sequence[bool]
 ) -> WorkloadCase:
-    """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
+    """Return the case of program g with these values: two instances of each program per choice of parameters."""
     pivot = programs[g]
     before = [pivot(*values.values())] if follows[g] else []
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
@@ -247,14 +254,14 @@ def _neighbourhood(
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:
-    """The values of this type that the pivot has or a program names, and what stands for any other."""
+    """Return the values of this type: the pivot's, programs' constants, and placeholders for fresh values."""
     own = {value for param, value in values.items() if types.of[pivot.name, param] == kind}
     ranges = any(access.whole_table for access in pivot.accesses)
     return [*sorted(own | types.constants.get(kind, set())), *FRESH[: 2 if ranges else 1]]
 
 
 def _filled(params: tuple[str, ...], chosen: tuple[str, ...], taken: set[str]) -> list[str]:
-    """Values that neither the pivot has nor a program names, where none of those was chosen."""
+    """Replace placeholders by values that neither the pivot nor a program uses."""
     filled: list[str] = []
     for param, value in zip(params, chosen, strict=True):
         filled.append(_fresh(param + value, {*taken, *filled}) if value in FRESH else value)
@@ -262,6 +269,6 @@ def _filled(params: tuple[str, ...], chosen: tuple[str, ...], taken: set[str]) -
 
 
 def _fresh(param: str, taken: Iterable[str]) -> str:
-    """A value named after the parameter."""
+    """Return a value that is named after the parameter and not taken."""
     names = (param.lower() + suffix for suffix in chain([""], map(str, count(2))))
     return next(name for name in names if name not in taken)

@@ -1,4 +1,8 @@
-"""A workload on a protocol in simulated time: its history, and how much it gets done."""
+"""Run a workload on a protocol in simulated time, and return its history, throughput and latency.
+
+The command ``simulate`` (through module trial) calls it. Sessions are generators that yield delays; a priority queue of
+their wake-up times is the event loop. ``Costs`` defines the delays.
+"""
 
 import heapq
 import random
@@ -12,33 +16,41 @@ from typing import Any
 from plume_py.base.errors import IsocheckError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
-from plume_py.levels import NAMES, sees
+from plume_py.levels import NAMES, visibility_bits
 from plume_py.levels.table import EVERYTHING, WRITERS
 from plume_py.reasoning.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, VersionStore
 from plume_py.reasoning.allocate.workload import Instance, Workload
 
-# What is in the way is looked at again after so long.
 SERVER, SPREAD, REPLICATED = "server", "spread", "replicated"
 PLACES = (SERVER, SPREAD, REPLICATED)
 NEVER, TOGETHER, EACH = "never", "together", "each"
 VALIDATIONS = (NEVER, TOGETHER, EACH)
 
+# Seconds until a blocked session tries again.
+PATIENCE = 0.001
+
+# Probability of a conditional access.
+HAPPENS = 0.5
+
+MOST_RETRIES = 1000
+
 
 @dataclass(frozen=True)
 class Costs:
-    """The parameters, in simulated seconds where they are times.
+    """The cost model of a simulation. Times are simulated seconds.
 
-    ``data``: on one server away from all sessions (every operation is a round trip), spread over the nodes by key
-    (those of other nodes are), or replicated at every node (none is). ``begin``, ``commit``: round trips for a
-    snapshot, and for the commit. ``validation``: none of its own, one round trip to all nodes that hold a key to
-    validate, or one to each after the other; at SI that is what a transaction writes, at SER also what it reads.
-    ``exclusive``: the levels whose validation and commit are one critical section of the whole system. ``waiting``:
-    readers of a key wait while a writer of it is about to commit.
+    - ``data``: on one server outside all sessions (every operation is a round trip), spread over the nodes by key
+      (operations on other nodes are round trips), or replicated at every node (no operation is).
+    - ``begin``, ``commit``: round trips for the snapshot and for the commit.
+    - ``validation``: free, one round trip to all nodes that hold a key to validate, or one to each in turn. At SI the
+      written keys are validated, at SER also the read keys.
+    - ``exclusive``: levels at which validation and commit are a critical section of the whole system.
+    - ``waiting``: readers of a key wait while a writer of the key is about to commit.
     """
 
-    low: float = 0.030  # a round trip takes so long at least
-    high: float = 0.050  # and so long at most
-    local: float = 0.0  # an operation at the own node
+    low: float = 0.030  # shortest round trip
+    high: float = 0.050  # longest round trip
+    local: float = 0.0  # an operation without a round trip
     nodes: int = 1
     data: str = SERVER
     begin: int = 0
@@ -59,46 +71,49 @@ class Costs:
             raise IsocheckError("there is one node at least, and no cost is negative")
 
     def node_of(self, key: str) -> int:
-        """Where a key sits; the same in every process."""
+        """Return the node that holds a key; the same in every process."""
         return sum(map(ord, key)) % self.nodes
 
     def is_remote(self, session: int, key: str) -> bool:
-        """Does an operation on the key need a round trip?"""
+        """Return whether an operation on the key needs a round trip."""
         if self.data == SPREAD:
             return self.node_of(key) != session % self.nodes
         return self.data == SERVER
 
     def validation_trips(self, session: int, level: str, read: Iterable[str], written: Iterable[str]) -> int:
-        """Round trips of the validation of what was read and written."""
+        """Return the number of round trips for the validation of these keys."""
         if self.validation == NEVER:
             return 0
-        keys = {*(written if sees(level) & WRITERS else ()), *(read if sees(level) & EVERYTHING else ())}
+        keys = {
+            *(written if visibility_bits(level) & WRITERS else ()),
+            *(read if visibility_bits(level) & EVERYTHING else ()),
+        }
         if self.data == SERVER:
-            asked = {0} if keys else set()
+            nodes = {0} if keys else set()
         elif self.data == SPREAD:
-            asked = {self.node_of(key) for key in keys} - {session % self.nodes}
+            nodes = {self.node_of(key) for key in keys} - {session % self.nodes}
         else:
-            asked = set(range(self.nodes)) - {session % self.nodes} if keys else set()
-        return len(asked) if self.validation == EACH else min(1, len(asked))
+            nodes = set(range(self.nodes)) - {session % self.nodes} if keys else set()
+        return len(nodes) if self.validation == EACH else min(1, len(nodes))
 
     def __str__(self) -> str:
-        """As ``parsed`` reads it; what is as usual is left out."""
-        told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(USUAL, f.name)]
-        return ",".join(f"{name}={_spelled(getattr(self, name))}" for name in told)
+        """Return the values that differ from the default, in the form that ``parsed`` reads."""
+        changed = [f.name for f in fields(self) if getattr(self, f.name) != getattr(USUAL, f.name)]
+        return ",".join(f"{name}={_value_text(getattr(self, name))}" for name in changed)
 
 
-# Every operation is a round trip to one server, and so is the commit.
+# By default, every operation and the commit are a round trip to one server.
 USUAL = Costs()
 
 
-def _spelled(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, frozenset):
         return "+".join(name for name in NAMES if name in value)
     return str(value).lower() if isinstance(value, bool) else f"{value}"
 
 
 def parsed(text: str) -> Costs:
-    """From NAME=VALUE,…, as ``data=spread,nodes=5,exclusive=SI+SER``."""
+    """Return the cost model for text of the form NAME=VALUE,…, for example ``data=spread,nodes=5,exclusive=SI+SER``."""
     given: dict[str, Any] = {}
     for piece in filter(None, text.split(",")):
         name, equals, value = piece.partition("=")
@@ -127,31 +142,25 @@ def _value(name: str, value: str) -> Any:
     return float(value) if name in ("low", "high", "local") else value
 
 
-PATIENCE = 0.001
-# A conditional access happens in half of the cases.
-HAPPENS = 0.5
-MOST_RETRIES = 1000
-
-
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What came of it, in simulated seconds."""
+    """The result of a simulation, in simulated seconds."""
 
     history: History
     committed: int
     aborted: int
     seconds: float
-    latency: float  # mean time from the first attempt to the commit
+    latency: float  # mean time from the begin of the first attempt to the commit
 
     @property
     def throughput(self) -> float:
-        """Transactions committed per second."""
+        """Committed transactions per second."""
         return self.committed / self.seconds if self.seconds else 0.0
 
 
 @dataclass
 class Simulation:
-    """Sessions that run instances one after the other; ``costs`` says how long that takes."""
+    """Sessions that run instances one after the other on a protocol."""
 
     protocol: str
     levels: Sequence[str]
@@ -164,9 +173,9 @@ class Simulation:
 
     def __post_init__(self) -> None:
         kind = PROTOCOLS[self.protocol]
-        wrong = sorted(set(self.levels) - set(kind.levels))
-        if wrong:
-            raise IsocheckError(f"{self.protocol} has no {wrong[0]}; it runs {', '.join(kind.levels)}")
+        unsupported = sorted(set(self.levels) - set(kind.levels))
+        if unsupported:
+            raise IsocheckError(f"{self.protocol} has no {unsupported[0]}; it runs {', '.join(kind.levels)}")
         if self.bug and self.bug not in kind.bugs:
             raise IsocheckError(f"{self.protocol} has no bug {self.bug!r}; choose {', '.join(kind.bugs)}")
         if self.costs.waiting and kind.locks:
@@ -179,11 +188,11 @@ class Simulation:
         self.builder = HistoryBuilder(initial=0)
         self.values, self.ages = count(1), count()
         self.aborted = 0
-        self.committing = Counter[str]()  # keys that somebody is about to write
-        self.section: Running | None = None  # who is in the critical section
+        self.committing = Counter[str]()  # key -> transactions that are about to commit a write of it
+        self.section: Running | None = None  # the transaction in the critical section
 
     def run(self) -> SimulatedRun:
-        """To the end of all sessions."""
+        """Run all sessions to their end."""
         queue: list[tuple[float, int, Iterator[float]]] = []
         order = count()
         for s, members in enumerate(self.workload.sessions()):
@@ -211,7 +220,7 @@ class Simulation:
             self.latencies.append(self.now - begun)
 
     def _attempt(self, session: int, txn: Running, instance: Instance, attempt: int) -> Generator[float, None, bool]:
-        """One try; did it commit?"""
+        """Run one attempt of a transaction; return whether it committed."""
         ops: list[tuple[str, str, int]] = []
         yield self._trips(self.costs.begin)
         self.rules.begin(txn)
@@ -243,7 +252,7 @@ class Simulation:
                 ops.append(("w", key, value))
 
     def _commit(self, session: int, txn: Running) -> Iterator[float]:
-        """Ask whoever has to be asked, then commit; at some levels nobody else may be at it meanwhile."""
+        """Wait for the critical section if the level needs it, then validate and commit."""
         trips = self.costs.validation_trips(session, txn.level, txn.reads, txn.buffer)
         while txn.level in self.costs.exclusive and self.section is not None:
             yield PATIENCE

@@ -1,9 +1,11 @@
-"""Transactions written in SQL, as programs with cells.
+"""Translate transactions written in SQL into programs with cells.
 
-A cell is a column of a row. A row that is named by its whole primary key gives a cell with that key; whatever a
-condition leaves open is taken as every row, which is safe and told. The values of a key are arguments, constants, or
-variables that are set once; each is a parameter of the program, since two runs may or may not agree on it. A write is
-certain where nothing but the key decides about it, the key surely has a value, and the row is there.
+A cell is a column of a row; a further cell (ROW) represents the existence of the row. A condition that fixes the whole
+primary key gives a cell with this key. Any other condition counts as every row, which is safe, and is reported in a
+note. The values of a key are arguments, constants, or variables that are set once. Each value is a parameter of the
+program, because two executions may or may not use the same one.
+
+A write is certain if nothing but the key decides about it, the key surely has a value, and the row exists.
 """
 
 import re
@@ -32,20 +34,20 @@ from plume_py.base.sql import (
     access,
 )
 from plume_py.base.sql.files import load
-from plume_py.base.sql.from_log import LogFile, load_log
+from plume_py.base.sql.log_programs import LogFile, load_log
 from plume_py.base.sql.names import resolve
 from plume_py.base.sql.syntax import engine
 from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
 from plume_py.reasoning.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program, require_names
 
-# The cell that says whether a row is there.
+# The column name of the cell that represents the existence of a row.
 ROW = "(row)"
 _WHOLE = re.compile(r"-?[1-9]\d*|0")
 _LITERAL = re.compile(r"-?\d+|'(?:[^']|'')*'")
 
 
 def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> list[Program]:
-    """The programs of a file without those to ``exclude``; the tables may be in another one."""
+    """Return the programs of a file without those in ``exclude``. ``schema`` is a second file with tables."""
     file = load(path, any_query=True)
     if schema is not None:
         base = load(schema, functions=False)
@@ -63,20 +65,20 @@ def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) 
 
 
 def load_sql_log(path: str, schema: str | None, exclude: Sequence[str] = ()) -> tuple[list[Program], LogFile]:
-    """The programs of a log of statements without those to ``exclude``, and the log as a file."""
+    """Return the programs of a statement log without those in ``exclude``, and the parsed log."""
     log = load_log(path, schema, any_query=True, fold=True)
-    with log.telling():
+    with log.located_errors():
         return programs(without(log.file, exclude)), log
 
 
 def without(file: File, exclude: Sequence[str]) -> File:
-    """The file without some transactions; an error for a name that none has."""
+    """Return the file without the transactions in ``exclude``. Raise an error for an unknown name."""
     require_names(exclude, [txn.name for txn in file.transactions])
     return replace(file, transactions=tuple(txn for txn in file.transactions if txn.name not in exclude))
 
 
 def programs(file: File) -> list[Program]:
-    """One for each transaction."""
+    """Return a program for each transaction of the file."""
     for transaction in file.transactions:
         resolve(transaction, file)
     by_transaction = [[a for s in t.body for a in access.accesses(s, file)] for t in file.transactions]
@@ -86,28 +88,28 @@ def programs(file: File) -> list[Program]:
     come, go = _come(found, file), _go(found, file)
     whole = _Whole(file, come, come | go, go, replaced, doubtful)
     made = [_Translation(whole, transaction).program() for transaction in file.transactions]
-    # what was ignored in the schema is a note on every program
+    # Notes about ignored parts of the schema are repeated for every program.
     return [replace(program, notes=(*program.notes, *(f"schema: {note}" for note in file.notes))) for program in made]
 
 
 def _come(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
-    """The tables in which rows appear."""
+    """Return the tables in which rows appear."""
     return {a.table.lower() for a in accesses if a.kind == "insert" or _moves(a, file)}
 
 
 def _go(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
-    """The tables from which rows disappear."""
+    """Return the tables from which rows disappear."""
     return {a.table.lower() for a in accesses if a.kind == "delete" or _moves(a, file)}
 
 
 def _moves(a: access.TableAccess, file: File) -> bool:
-    """Does an update change the primary key, so that a row goes and another comes?"""
+    """Return whether this is an update of the primary key, which removes one row and creates another."""
     table = file.table(a.table) if a.kind == "update" else None
     return table is not None and any(column in table.primary_key for column in a.columns)
 
 
 def _doubtful(texts: set[str]) -> set[str]:
-    """Constants that some collation or conversion takes for one another, as 'Bob' and 'BOB', or 7 and '07'."""
+    """Return the constants that some collation or conversion identifies, for example 'Bob' and 'BOB', or 7 and '07'."""
     alike: dict[str, set[str]] = {}
     for text in texts:
         if _LITERAL.fullmatch(text):
@@ -116,6 +118,7 @@ def _doubtful(texts: set[str]) -> set[str]:
 
 
 def _loosely(text: str) -> str:
+    """Return the constant without case, accents, punctuation and leading zeros."""
     letters = unicodedata.normalize("NFKD", text.strip("'").strip().casefold())
     plain = "".join(c for c in letters if c.isalnum())  # '{A0}' and 'a0' may be one UUID
     return plain.lstrip("0") or "0"
@@ -123,30 +126,30 @@ def _loosely(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Whole:
-    """What there is to know about the whole file."""
+    """Facts about all transactions of a file, for the translation of each."""
 
     file: File
     coming: set[str]  # tables in which rows appear
-    growing: set[str]  # tables whose rows come and go
-    shrinking: set[str]  # those whose rows go
-    replaced: set[str]  # those of which one transaction may delete a row and insert it again
-    doubtful: set[str]  # constants that are not surely different
+    growing: set[str]  # tables in which rows appear or disappear
+    shrinking: set[str]  # tables from which rows disappear
+    replaced: set[str]  # tables of which one transaction may delete a row and insert it again
+    doubtful: set[str]  # constants that may be equal to another one
 
 
 class _Translation:
-    """One transaction."""
+    """The translation of one transaction."""
 
     def __init__(self, whole: _Whole, transaction: SqlTransaction) -> None:
         self.whole, self.file, self.transaction = whole, whole.file, transaction
         self.params: dict[str, None] = {}
         self.notes: dict[str, None] = {}
-        self.same: dict[str, str] = {}  # variables that stand for a key which the database made up
+        self.same: dict[str, str] = {}  # variable -> parameter of the generated key that it holds
         arguments = {param.name.lower() for param in transaction.params}
         counts = list(assigned(transaction.body))
-        # what has one value throughout the transaction, once it has any
+        # names that keep one value throughout the transaction once they have a value
         self.steady = arguments - set(counts) | {name for name in counts if counts.count(name) == 1} - arguments
-        self.known = arguments  # what surely has a value by now
-        self._forked: Statement | None = None  # the last that found its row or not
+        self.known = arguments  # names that surely have a value at this point
+        self._forked: Statement | None = None  # the last simple statement, if it was translated into a fork
 
     def program(self) -> Program:
         tree = self._block(self.transaction.body)
@@ -177,7 +180,7 @@ class _Translation:
         return found
 
     def _loop(self, stmt: Loop) -> Iterator[Access | Fork]:
-        """The body happens any number of times; twice is as good as often."""
+        """Yield the accesses of a loop. Two iterations represent any number."""
         yield from self._cells(stmt.query)
         self.steady -= {stmt.row.lower()}
         before = self.known
@@ -186,7 +189,7 @@ class _Translation:
         yield from body + body
 
     def _repeat(self, stmt: Repeat) -> Iterator[Access | Fork]:
-        """As often as one likes; the condition is looked at before, after and in between."""
+        """Yield the accesses of a loop with a condition, which is tested before, between and after two iterations."""
         test = list(self._cells(Assign(stmt.line, stmt.text, "", stmt.condition))) if stmt.condition else []
         self.steady -= {stmt.name}
         before = self.known
@@ -195,7 +198,7 @@ class _Translation:
         yield from (*test, *body, *body)
 
     def _attempt(self, stmt: Attempt) -> Iterator[Access]:
-        """All of it, or some reads of it and what the handlers do."""
+        """Yield the accesses of a block and its handlers, all conditional."""
         self.notes[f"line {stmt.line}: the block may be done, or undone by its handler"] = None
         before = self.known
         body = flat(self._block(stmt.body))
@@ -205,7 +208,7 @@ class _Translation:
         yield from (replace(a, conditional=True) for a in (*body, *otherwise))
 
     def _if(self, stmt: If) -> Iterator[Access | Fork]:
-        """One of two branches; one that rolls back is no part of a committed run."""
+        """Yield a fork. A branch that rolls back is not part of a committed execution and is left out."""
         yield from self._cells(Assign(stmt.line, stmt.text, "", stmt.condition.tree))
         before = self.known
         then, known_then = self._block(stmt.then), self.known
@@ -221,7 +224,7 @@ class _Translation:
             yield Fork(then, otherwise)
 
     def _sets(self, stmt: Statement) -> set[str]:
-        """The variables that surely have a value after this statement."""
+        """Return the variables that surely have a value after this statement."""
         if isinstance(stmt, Assign):
             return {stmt.name.lower()} if has_value(stmt.value, self.known) else set()
         if isinstance(stmt, Select):
@@ -237,9 +240,9 @@ class _Translation:
         return own.columns if own is not None else ()
 
     def _cells(self, stmt: Statement) -> Iterator[Access | Fork]:
-        """The accesses of one statement that is no block; a fork where it is about one row, which it may not find."""
+        """Yield the accesses of a simple statement, or a fork if it concerns one row, which may not exist."""
         found = access.accesses(stmt, self.file)
-        self._tell_unbounded(found)
+        self._note_unbounded(found)
         cells = list(self._each(stmt, found))
         keys = {self._key(a) for a in found}
         moves = any(_moves(a, self.file) for a in found)
@@ -254,8 +257,9 @@ class _Translation:
     def _found_or_not(
         self, found: Sequence[access.TableAccess], key: tuple[str, ...], cells: Sequence[Access]
     ) -> Iterator[Access | Fork]:
-        """One row is locked and then read and written, if it is there and the condition holds of it; otherwise it is
-        looked at once, and left alone."""
+        """Yield a fork. In one branch, the row exists and satisfies the condition: it is locked, then read and written.
+        In the other, the statement only reads what decides about that.
+        """
         table = found[0].table.lower()
         tested = list(dict.fromkeys(column for a in found for column in self._tested(table, key, a)))
         writes = {a.cell: a for a in cells if a.writes}
@@ -271,7 +275,7 @@ class _Translation:
         yield Fork((*then, *changed), missed, tuple(cells))
 
     def _each(self, stmt: Statement, found: Sequence[access.TableAccess]) -> Iterator[Access]:
-        """The accesses one by one."""
+        """Yield the accesses of the statement one by one, and note over-approximations."""
         for a in found:
             table = a.table.lower()
             key = self._key(a)
@@ -290,7 +294,7 @@ class _Translation:
                 yield from self._row(table, key, a)
 
     def _remember(self, stmt: Statement) -> None:
-        """A variable that gets the key which the database made up."""
+        """Remember the variable that receives a key generated by the database."""
         if isinstance(stmt, Insert) and len(stmt.rows) == 1 and stmt.query is None and stmt.conflict is None:
             own = self.file.table(stmt.table)
             given = stmt.columns or (own.names if own else ())
@@ -299,7 +303,7 @@ class _Translation:
                 if value.name.lower() in made and name in self.steady:
                     self.same[name] = made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
 
-    def _tell_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
+    def _note_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
         for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
             tables = dict.fromkeys(a.table for a in accesses if a.unbounded and a.line == line)
             self.notes[f"line {line}: this query is not looked into: every row of {', '.join(tables)} counts"] = None
@@ -307,13 +311,13 @@ class _Translation:
     def _reads(
         self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess, waits: bool
     ) -> Iterator[Access]:
-        """The columns, and whether the row is there; a condition on other columns reads those, too.
+        """Yield reads of the columns, of the row's existence, and of other columns that the condition tests.
 
-        A statement that locks finds rows first and looks again once it has waited for them: so a scan reads twice, and
-        so does a search for one row that somebody deletes and inserts again. The columns of one row are read once it is
-        held; a condition may leave the row alone, and who finds no row holds nothing.
+        A locking statement first finds rows, then reads them again after waiting for the lock. So a scan reads twice,
+        and so does a search for one row that another transaction deletes and inserts again. The columns of one row are
+        read once it is locked. If the condition does not match, or no row is found, no lock is held.
         """
-        # a lock that others can share, or that leaves rows out, keeps nobody away
+        # A shared lock, or one that skips locked rows, does not exclude other transactions.
         weak = a.lock in ("share", "skip")
         tested = self._tested(table, key, a)
         decides = (ROW, *tested) if a.lock and (tested or table in self.whole.coming) else ()
@@ -325,16 +329,16 @@ class _Translation:
             yield replace(looked_at, locks=bool(a.lock) or held)
 
     def _tested(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> list[str]:
-        """The columns that decide whether a row is meant; those of a key that is known tell nothing more."""
+        """Return the columns that decide whether a row matches, except columns of a fixed key, which add nothing."""
         own = self.file.table(table)
         keys = () if EVERY in key or own is None else own.primary_key
         return [column for column in a.tested if column not in keys]
 
     def _row(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
-        """A row that comes or goes. Both look whether it is there, an INSERT at the newest version.
+        """Yield the accesses of an INSERT or DELETE. Both read whether the row exists, an INSERT in the newest version.
 
-        Two INSERTs of a key are a conflict only as long as the row stays: whoever waited for one that is gone again
-        inserts it on an old snapshot.
+        Two INSERTs of a key conflict only while the row exists. An INSERT that waited for a row that is gone again
+        happens on an old snapshot.
         """
         if a.kind == "delete":
             yield from self._reads(table, key, (), a, waits=True)
@@ -357,17 +361,17 @@ class _Translation:
         growing = table in self.whole.growing
         if EVERY not in key and not growing:
             self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
-        # an upsert brings a missing row, but whoever waited for one that is gone again does so on an old snapshot
+        # An upsert inserts a missing row. If it waited for a row that is gone again, it does so on an old snapshot.
         sure = self._surely_there(key, a) and table not in (self.whole.shrinking if a.sure else self.whole.growing)
         for column in a.columns:
             yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
 
     def _surely_there(self, key: tuple[str, ...], a: access.TableAccess) -> bool:
-        """Is it one row, by nothing but a key that surely has a value?"""
+        """Return whether the access concerns one row, only by a key that surely has a value."""
         return a.exact and EVERY not in key and all(part in self.known for part in key if part in self.steady)
 
     def _key(self, a: access.TableAccess) -> tuple[str, ...]:
-        """The values of the primary key, EVERY where the condition leaves one open."""
+        """Return the values of the primary key, EVERY where the condition leaves one open."""
         table = self.file.table(a.table)
         assert table is not None
         if not table.primary_key:
@@ -377,8 +381,11 @@ class _Translation:
         return tuple(self._value(fixed.get(name), a.table.lower(), kinds[name]) for name in table.primary_key)
 
     def _value(self, text: str | None, table: str, kind: str) -> str:
-        """``kind`` is the type of the column: a text for a number may be converted, and a number for a text may mean
-        several rows, as 7 for '7' and '07' in MySQL."""
+        """Return the parameter or constant for a value of a key column, or EVERY.
+
+        ``kind`` is the type of the column. A text for a number may be converted. A number for a text may match several
+        rows: in MySQL, 7 matches '7' and '07'.
+        """
         if text is None:
             return EVERY
         if _LITERAL.fullmatch(text):
@@ -404,9 +411,12 @@ class _Translation:
         return plain
 
 
-# From sql_statements.py: Questions about statements of SQL that the translation into cells asks.
 def has_value(value: Any, filled: Collection[str]) -> bool:
-    """Is an expression surely not NULL? It is not if it only computes with what is not; the rest is not known."""
+    """Return whether an expression surely is not NULL.
+
+    Only arithmetic over columns, parameters and literals that are not NULL is recognized. ``filled`` are the names that
+    surely have a value.
+    """
     exp = engine().exp
     known = (
         exp.Column | exp.Placeholder | exp.Parameter | exp.Literal | exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren
@@ -421,18 +431,18 @@ def has_value(value: Any, filled: Collection[str]) -> bool:
 
 
 def made_up(text: str, table: str) -> str:
-    """The parameter that stands for a key which the database makes up."""
+    """Return the parameter that represents a key generated by the database."""
     _, line, number, column = text.split(" ")
     return f"{table}_{column}_of_line_{line}" + (f"_{number}" if number != "0" else "")
 
 
 def asks(stmt: Change) -> bool:
-    """Has it subqueries?"""
+    """Return whether the statement has subqueries."""
     return stmt.tree.find(engine().exp.Select) is not None
 
 
 def assigned(body: Sequence[Statement]) -> Iterator[str]:
-    """The variables that are set, each as often as it is; in a loop, twice."""
+    """Yield the variables that are set, once per assignment; assignments in a loop twice."""
     for stmt in body:
         if isinstance(stmt, Select | Change):
             yield from (name.lower() for name in stmt.into)
@@ -449,19 +459,18 @@ def assigned(body: Sequence[Statement]) -> Iterator[str]:
 
 
 def locks_one_row(stmt: Statement, found: Sequence[access.TableAccess]) -> bool:
-    """Is it an UPDATE or a SELECT … FOR UPDATE of one table, which asks no other?"""
+    """Return whether this is an UPDATE or SELECT … FOR UPDATE of one table without subqueries."""
     if isinstance(stmt, Update):
         return all(a.kind in ("read", "update") for a in found) and not stmt.others and not asks(stmt)
     return isinstance(stmt, Select) and len(found) == 1 and found[0].lock not in ("", "share", "skip")
 
 
 def gives_up_unless_found(stmt: If, before: Statement | None) -> bool:
-    """IF NOT FOUND THEN ROLLBACK: the statement before has found its row, or nothing is left of all this."""
-    asked = stmt.condition.tree.sql().upper()
-    told = asked == "NOT FOUND" or (asked == "ROW_COUNT() = 0" and isinstance(before, Update))
-    return told and rolls_back(stmt.then)
+    """Return whether this is IF NOT FOUND THEN ROLLBACK: after it, the statement before has found its row."""
+    condition = stmt.condition.tree.sql().upper()
+    not_found = condition == "NOT FOUND" or (condition == "ROW_COUNT() = 0" and isinstance(before, Update))
+    return not_found and rolls_back(stmt.then)
 
 
 def rolls_back(body: Sequence[Statement]) -> bool:
-    """Does it give up?"""
     return any(isinstance(stmt, RollbackStatement) for stmt in body)

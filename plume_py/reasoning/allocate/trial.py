@@ -1,4 +1,8 @@
-"""A workload on a simulated protocol under several allocations: does it keep its levels, and what does it get done?"""
+"""Run a workload on a simulated protocol under several allocations, and check each run.
+
+The command ``simulate`` calls it. A run is checked for the levels that its transactions declare; with a safe allocation
+also for serializability.
+"""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -21,7 +25,7 @@ ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 
 @dataclass(frozen=True)
 class Trial:
-    """One run and what the checker says about it."""
+    """One run and the checker's verdicts on it."""
 
     outcome: SimulatedRun
     levels: list[str]
@@ -29,7 +33,7 @@ class Trial:
 
 
 def in_sessions(workload: Workload, sessions: int, seed: int) -> Workload:
-    """The instances in random order, dealt out to so many sessions."""
+    """Return the instances in random order, dealt out to ``sessions`` sessions."""
     order = list(range(len(workload.instances)))
     random.Random(seed).shuffle(order)
     dealt = [i % sessions for i in range(len(order))]
@@ -37,17 +41,19 @@ def in_sessions(workload: Workload, sessions: int, seed: int) -> Workload:
 
 
 def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0) -> list[str]:
-    """All SER, the weakest safe of {SI, SER}, the weakest safe that the protocol has, or any."""
+    """Return the level of each instance under an allocation.
+
+    ``ser``: all at SER. ``si-ser``: the weakest safe level of SI and SER. ``weakest``: the weakest safe level of the
+    protocol. ``random``: any level of the protocol.
+    """
     own = PROTOCOLS[protocol].levels
     if allocation == "ser":
         return [STRONGEST] * len(workload.instances)
     if allocation == "random":
         rng = random.Random(seed)
         return [rng.choice(own) for _ in workload.instances]
-    levels_by_cost = {
-        level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)
-    }
-    return allocate(of_instances(workload), Catalogue(protocol, levels_by_cost, ""))
+    spellings = {level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)}
+    return allocate(of_instances(workload), Catalogue(protocol, spellings, ""))
 
 
 def trials(
@@ -61,10 +67,7 @@ def trials(
     costs: Costs = USUAL,
     limits: Limits | None = None,
 ) -> Iterator[Trial]:
-    """So many runs with seeds from ``seed`` on, up to a LimitError.
-
-    What should be serializable as a whole is checked for that, too.
-    """
+    """Yield ``runs`` runs with seeds from ``seed`` on. Raise LimitError if the limits are reached."""
     limits = limits or Limits()
     wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", STRONGEST]
     for run in range(runs):
@@ -77,7 +80,7 @@ def trials(
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """Medians over the runs; ``broken`` counts runs by the level that they break, ``undecided`` those left open."""
+    """Medians over the runs. ``broken`` counts violating runs by level, ``undecided`` runs without a verdict."""
 
     runs: int
     throughput: float
@@ -88,7 +91,6 @@ class TrialSummary:
 
 
 def summary(tried: Sequence[Trial]) -> TrialSummary:
-    """Of all runs."""
     broken: dict[str, int] = {}
     for trial in tried:
         for level, verdict in trial.result.levels.items():

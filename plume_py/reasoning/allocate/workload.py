@@ -1,8 +1,8 @@
-"""Workloads: programs with parameters, their instances, and the sessions that the instances run in.
+"""Workloads: programs with parameters, their instances, and the sessions that run the instances.
 
-An access names a cell by a table (or column) and the parameters that make up its key. It reads, writes, or updates
-(reads and writes in one statement). A conditional access may or may not happen; it counts as a possible access wherever
-an access does harm, and never as a certain one where an access protects.
+An access names a cell by a table (or column) and the parameters of its key. It reads, writes, or updates (reads and
+writes in one statement). A conditional access may or may not happen. It counts as a possible access where an access
+does harm, and never as a certain one where an access protects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,44 +15,43 @@ from plume_py.base.text import nearest, one_line
 READ, WRITE, UPDATE = "READ", "WRITE", "UPDATE"
 KINDS = (READ, WRITE, UPDATE)
 
-# In place of a parameter: every row of the table.
+# As a parameter: every row of the table.
 EVERY = "*"
 
 
 @dataclass(frozen=True)
 class Access:
-    """One operation of a program, or of an instance once its parameters are values."""
+    """One operation of a program, or of an instance once values replace its parameters."""
 
     kind: str
     table: str
     key: tuple[str, ...] = ()
     conditional: bool = False
-    locks: bool = False  # a read that locks its row, as SELECT … FOR UPDATE
-    fleeting: bool = False  # a row that comes or goes where rows go again: whoever waited for it may not have seen it
+    locks: bool = False  # a read that locks its row, for example SELECT … FOR UPDATE
+    # Inserts or deletes a row of a table with deletes: a transaction that waited for the row may not have seen it.
+    fleeting: bool = False
 
     @cached_property
     def reads(self) -> bool:
-        """Does it read?"""
         return self.kind != WRITE
 
     @cached_property
     def writes(self) -> bool:
-        """Does it write?"""
         return self.kind != READ
 
     @cached_property
     def cell(self) -> str:
-        """The name of the cell, as MixIso's workload files spell it."""
+        """The name of the cell, as in MixIso's workload files."""
         return "_".join((self.table, *self.key))
 
     @cached_property
     def identity(self) -> str:
-        """One for each cell; names may coincide, as of rows (1_2, 3) and (1, 2_3)."""
+        """A unique key of the cell. Names may coincide, for example of rows (1_2, 3) and (1, 2_3)."""
         return "\x1f".join((self.table, *self.key))
 
     @cached_property
     def whole_table(self) -> bool:
-        """Does it range over all rows?"""
+        """Whether it ranges over all rows."""
         return EVERY in self.key
 
     def __str__(self) -> str:
@@ -61,29 +60,29 @@ class Access:
 
 
 def read(table: str, *key: object, conditional: bool = False) -> Access:
-    """Reads a cell."""
+    """Return an access that reads a cell."""
     return Access(READ, table, tuple(map(str, key)), conditional)
 
 
 def write(table: str, *key: object, conditional: bool = False) -> Access:
-    """Writes a cell without reading it."""
+    """Return an access that writes a cell without reading it."""
     return Access(WRITE, table, tuple(map(str, key)), conditional)
 
 
 def update(table: str, *key: object, conditional: bool = False) -> Access:
-    """Reads and writes a cell in one statement."""
+    """Return an access that reads and writes a cell in one statement."""
     return Access(UPDATE, table, tuple(map(str, key)), conditional)
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A program that runs once, with its parameters' values."""
+    """One execution of a program, with values for its parameters."""
 
     name: str
     program: str
     accesses: tuple[Access, ...]
     level: str | None = None
-    ways: tuple[tuple[Access, ...], ...] = ()  # as of its program
+    ways: tuple[tuple[Access, ...], ...] = ()  # execution paths, as in its program
 
     def __str__(self) -> str:
         return f"{self.name}: {' '.join(map(str, self.accesses)) or '(no access)'}"
@@ -98,8 +97,8 @@ class Program:
     accesses: tuple[Access, ...]
     level: str | None = None
     share: float | None = None
-    notes: tuple[str, ...] = ()  # what was over-approximated, for people
-    # the accesses of each way that it may go; none given: each conditional access happens or not
+    notes: tuple[str, ...] = ()  # over-approximations, for reports
+    # The accesses of each execution path. If empty, each conditional access happens or not.
     ways: tuple[tuple[Access, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -115,7 +114,7 @@ class Program:
                     )
 
     def __call__(self, *values: object, name: str | None = None) -> Instance:
-        """An instance with these values."""
+        """Return an instance with these values."""
         if len(values) != len(self.params):
             raise InputError(f"program {self.name} takes {len(self.params)} values, not {len(values)}")
         bound = dict(zip(self.params, map(str, values), strict=True))
@@ -130,10 +129,10 @@ def _bound(accesses: Iterable[Access], values: dict[str, str]) -> tuple[Access, 
 
 @dataclass
 class Workload:
-    """Instances, session by session; the order within a session is the order they run in."""
+    """Instances with their sessions. Their order within a session is the order of execution."""
 
     instances: list[Instance]
-    session: list[int] = field(default_factory=list)  # of each instance; by default each has its own
+    session: list[int] = field(default_factory=list)  # of each instance; by default all are different
     programs: list[Program] = field(default_factory=list)
     source: str = "workload"
     followers: frozenset[str] | None = None  # programs that may follow another in a session; None: all
@@ -145,29 +144,29 @@ class Workload:
 
     @classmethod
     def of_sessions(cls, sessions: Iterable[Sequence[Instance]]) -> "Workload":
-        """From the sessions' sequences of instances."""
+        """Return a workload from one sequence of instances per session."""
         rows = [(instance, s) for s, session in enumerate(sessions) for instance in session]
         return cls([instance for instance, _ in rows], [s for _, s in rows])
 
     @property
     def levels(self) -> list[str | None]:
-        """The level each instance declares."""
+        """The level that each instance declares."""
         return [instance.level for instance in self.instances]
 
     def sessions(self) -> list[list[int]]:
-        """The instances of each session, in order."""
+        """Return the instances of each session, in order."""
         rows: dict[int, list[int]] = {}
         for i, s in enumerate(self.session):
             rows.setdefault(s, []).append(i)
         return list(rows.values())
 
     def restricted(self, chosen: Sequence[int]) -> "Workload":
-        """These instances only, in the same sessions."""
+        """Return a workload of these instances only, in the same sessions."""
         return Workload([self.instances[i] for i in chosen], [self.session[i] for i in chosen], source=self.source)
 
 
 def require_names(exclude: Sequence[str], known: Sequence[str]) -> None:
-    """An error if --exclude names a program that is not there, or leaves none."""
+    """Raise an error if --exclude names an unknown program, or leaves none."""
     for name in exclude:
         if name not in known:
             raise IsocheckError(one_line(f"--exclude: there is no program {name}; {nearest(name, known)}"))

@@ -1,7 +1,8 @@
-"""Workload files: MixIso's JSON, templates or instances, read and written.
+"""Read and write workload files: MixIso's JSON, with templates or with instances.
 
-Our additions, all optional: ``"conditional": true`` on an operation, ``"session": name`` on an instance, ``"*"`` as a
-parameter for every row of a table, and beside the templates ``"sessions"``: the sequences of programs that they run.
+The format has four optional additions. An operation may have ``"conditional": true`` and ``"locks": true``; an instance
+``"session": name``; a parameter may be ``"*"`` for every row of a table; next to the templates, ``"sessions"`` lists
+sequences of programs that sessions run.
 """
 
 import json
@@ -20,7 +21,7 @@ from plume_py.reasoning.allocate.workload import KINDS, Access, Instance, Progra
 _OF_OPERATIONS = ("id", "type", "key", "params", "conditional", "locks")
 _PLAIN = {"id", "type", "key"}
 
-# How MixIso writes the levels; all of it is among the names that we understand.
+# MixIso's names of levels, all of which `parse_level` accepts.
 LONG_NAMES = {
     parse_level(name): name
     for name in (
@@ -36,7 +37,7 @@ LONG_NAMES = {
 
 
 def load_workload(path: str | Path) -> Workload:
-    """Read a JSON file of either kind; templates come back as programs without instances."""
+    """Read a JSON file of either kind. Templates are returned as programs without instances."""
     try:
         content = Path(path).read_bytes()
         data = json.loads(content)
@@ -57,14 +58,14 @@ def _reason(error: Exception) -> str:
 
 
 def _only(entry: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-    """A field that is not known is an error: what it was to say would be lost."""
+    """Raise an error for an unknown field, because its meaning would be lost."""
     for name in entry:
         if name not in known:
             raise InputError(f"unknown field {shorten(name)!r}", where=where, hint=nearest(name, known))
 
 
 def parse_workload(data: Any, source: str = "workload") -> Workload:
-    """From the parsed JSON."""
+    """Return the workload from parsed JSON."""
     entries = data.get("templates") if isinstance(data, dict) else None
     if not isinstance(entries, list):
         raise InputError("no list `templates`", hint="a workload is a JSON object with a list `templates`")
@@ -84,7 +85,7 @@ def parse_workload(data: Any, source: str = "workload") -> Workload:
 
 
 def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
-    """From the sequences of programs that sessions run: those that have a predecessor in one of them."""
+    """Return the programs with a predecessor in one of the sessions' sequences; None if none are given."""
     if sessions is None:
         return None
     if not isinstance(sessions, list) or not all(isinstance(session, list) for session in sessions):
@@ -129,14 +130,14 @@ def _program(entry: dict[str, Any], where: str) -> Program:
 
 
 def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Access]) -> tuple[Access, ...]:
-    """Instances have few cells and many accesses to them: equal ones are made once."""
+    """Return the accesses of an instance. Equal ones are shared, because instances have few cells and many accesses."""
     found = []
     for i, op in enumerate(operations):
         key = _simple(op)
         access = known.get(key) if key is not None else None
         if access is None:
             access = _access(op, f"{where}.operations[{i}]")
-            if not access.whole_table:  # the same cell, however it is spelled
+            if not access.whole_table:  # one spelling per cell
                 access = replace(access, table=access.cell, key=())
             if key is not None:
                 known[key] = access
@@ -145,7 +146,7 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Ac
 
 
 def _simple(op: Any) -> tuple[str, str] | None:
-    """Type and key of an operation, if it has nothing else that matters."""
+    """Return type and key of an operation that has no other fields that matter, else None."""
     if type(op) is not dict or not op.keys() <= _PLAIN:
         return None
     kind, cell = op.get("type"), op.get("key")
@@ -195,7 +196,7 @@ def _no_name_twice(names: list[str]) -> None:
 
 
 def encode_workload(workload: Workload, levels: list[str] | None = None) -> dict[str, Any]:
-    """As MixIso's JSON, with ``levels`` in place of those declared."""
+    """Return the workload as MixIso's JSON. ``levels`` replaces the declared levels."""
     shared = len(set(workload.session)) < len(workload.instances)
     entries = []
     for i, instance in enumerate(workload.instances):
@@ -210,7 +211,7 @@ def encode_workload(workload: Workload, levels: list[str] | None = None) -> dict
 
 
 def encode_programs(programs: list[Program], levels: dict[str, str] | None = None) -> dict[str, Any]:
-    """Templates as MixIso's JSON."""
+    """Return the templates as MixIso's JSON."""
     entries = []
     for program in programs:
         entry: dict[str, Any] = {"name": program.name}
@@ -239,5 +240,5 @@ def _operations(accesses: tuple[Access, ...], *, bound: bool = False) -> list[di
 
 
 def save(path: str, data: dict[str, Any]) -> None:
-    """Write JSON, whole or not at all; "-" is standard output."""
+    """Write JSON atomically; "-" is standard output."""
     write_atomically(path, [json.dumps(data, indent=1).encode(), b"\n"])

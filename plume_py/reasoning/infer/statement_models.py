@@ -51,8 +51,8 @@ def short_name(setting: Setting) -> str:
     """Return the level that a setting guarantees, or an abbreviation of the setting's name if it guarantees less."""
     if setting.promises is not None and setting.promises == setting.safe_as:
         return setting.promises
-    words = setting.spelled.split()
-    return "".join(word[0] for word in words) if len(words) > 1 else setting.spelled
+    words = setting.name.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else setting.name
 
 
 def store(database: Database, name: str = "") -> StoreModel:
@@ -61,7 +61,7 @@ def store(database: Database, name: str = "") -> StoreModel:
     return StoreModel(
         name or database.name,
         tuple(LevelModel(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
-        {short_name(s): s.spelled for s in settings},
+        {short_name(s): s.name for s in settings},
         {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
     )
 

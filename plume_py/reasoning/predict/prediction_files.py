@@ -1,7 +1,14 @@
-"""The files of predictions: native history, IsoPredict trace and picture, side by side.
+"""Write predictions to files, and read them for ``confirm``.
 
-Beside its sessions the history says what ``confirm`` needs: what was asked, from which database the observed run was,
-and what its transactions did after the boundary. Other readers of the native format do not look there.
+A prediction is written as a native history, with an IsoPredict trace and pictures next to it. The history has one more
+field, ``prediction``, which ``confirm`` needs: the levels, the database of the observed run, and the operations of its
+transactions after the boundary. Other readers of the native format ignore the field.
+
+A trace has one event per line: ``READ KEY[x] Txn(2, 0) From(1, 0)``. Sessions are numbered from 1, because (0, 0) is
+the initial state; writers precede their readers. A trace has no values and names a writer by its transaction. So it
+leaves out reads of own writes, and writes that the same transaction overwrites. It also leaves out the reads of
+transactions of unknown outcome that are not part of a prediction. Characters that a key cannot contain are written as
+%XX; so is a whole number whose text is another key.
 """
 
 import re
@@ -34,7 +41,7 @@ from plume_py.report.graphviz import Album
 
 @dataclass(frozen=True)
 class Origin:
-    """A database by the name it goes by, and at which of its isolation levels all transactions ran; "" if several."""
+    """The database of a recorded history, and the isolation level of all its transactions ("" if there are several)."""
 
     database: str
     isolation: str = ""
@@ -42,14 +49,14 @@ class Origin:
 
     @property
     def engine(self) -> Database | None:
-        """What is known of it."""
+        """Our table's entry for the database."""
         return engine(self.database)
 
     @property
     def setting(self) -> Setting | None:
-        """What is known of the isolation level."""
+        """Our table's entry for the isolation level."""
         known = self.engine
-        return None if known is None else known.spelled(self.isolation)
+        return None if known is None else known.setting_named(self.isolation)
 
 
 class _About(msgspec.Struct):
@@ -68,9 +75,9 @@ _headers = msgspec.json.Decoder(_Header)
 
 
 def origin(path: str) -> Origin | None:
-    """What the header of a recorded history says; None if there is none, or of several nodes. Nothing in it is trusted.
+    """Return the origin that the header of a recorded history states, or None. The header is untrusted input.
 
-    Of several nodes one may be behind: what a session has committed, it need not see.
+    Returns None for several nodes: one may be behind, so a session need not see what it has committed.
     """
     if path == "-":
         return None
@@ -91,7 +98,7 @@ Key = int | str
 
 
 class SeededRun(msgspec.Struct, omit_defaults=True):
-    """The run of a program that was observed; of a size that ``predict --program`` takes."""
+    """The observed run of a program, within the sizes that ``predict --program`` accepts."""
 
     name: str
     seed: int
@@ -100,14 +107,14 @@ class SeededRun(msgspec.Struct, omit_defaults=True):
 
 
 class About(msgspec.Struct, omit_defaults=True):
-    """What stands beside the sessions of a predicted history."""
+    """The field ``prediction`` of a predicted history."""
 
     level: str = ""
     target: str = ""
     database: str = ""
     isolation: str = ""
-    lists: bool = False  # its writes were appends
-    changed: list[str] = []  # ids of transactions with reads that see something else than they did
+    lists: bool = False  # the writes were appends
+    changed: list[str] = []  # ids of transactions with changed reads
     program: SeededRun | None = None
     rest: dict[str, list[list[Key | list[Key] | None]]] = {}
 
@@ -127,42 +134,42 @@ def about(
     origin: Origin | None = None,
     workload: SeededProgram | None = None,
 ) -> About:
-    """What is to be known about a prediction beside its history."""
+    """Return the field for a prediction. After a replay without divergence, the later operations are the replay's."""
     rest: Any = rest_of(observed, prediction.run)
     if validation is not None and validation.validated and not validation.diverged:
         rest = rest_of_replay(observed, prediction.run, validation.history)
     changed = [str(observed.txn_label[t]) for t in sorted({change.txn for change in prediction.changes})]
-    told = About(outcome.level, outcome.target, lists=observed.lists is not None, changed=changed, rest=rest)
+    made = About(outcome.level, outcome.target, lists=observed.lists is not None, changed=changed, rest=rest)
     if origin is not None:
-        told.database, told.isolation = origin.database, origin.isolation
+        made.database, made.isolation = origin.database, origin.isolation
     if workload is not None:
         size = workload.seed, workload.sessions, workload.transactions
-        told.program = SeededRun(workload.program.name, *size)
-    return told
+        made.program = SeededRun(workload.program.name, *size)
+    return made
 
 
 def read_prediction(path: str) -> tuple[History, About]:
-    """A predicted history, and what stands beside it; any other history will do, too."""
+    """Return a history and its field ``prediction``, which is empty for any other history."""
     history = load(path)
     if history.format != "json":
         return history, About()
     source = Source(path)
     try:
-        told = decode(_documents, source.content()).prediction
+        found = decode(_documents, source.content()).prediction
     except InputError as error:
         raise error.in_source(path) from None
     finally:
         source.close()
-    _reject_nonsense(told, path)
-    return history, told
+    _reject_invalid(found, path)
+    return history, found
 
 
-def _reject_nonsense(told: About, path: str) -> None:
-    if told.target and told.target not in TARGETS:
-        raise InputError(f"no target of a prediction: {told.target!r:.40}", where="prediction").in_source(path)
-    if told.level and told.level != "declared" and parse_level(told.level) is None:
-        raise InputError(unknown_level(told.level), where="prediction").in_source(path)
-    for ops in told.rest.values():
+def _reject_invalid(found: About, path: str) -> None:
+    if found.target and found.target not in TARGETS:
+        raise InputError(f"no target of a prediction: {found.target!r:.40}", where="prediction").in_source(path)
+    if found.level and found.level != "declared" and parse_level(found.level) is None:
+        raise InputError(unknown_level(found.level), where="prediction").in_source(path)
+    for ops in found.rest.values():
         for op in ops:
             if not (len(op) in (2, 3) and op[0] == "r") and not (len(op) == 3 and op[0] in ("w", "append")):
                 raise InputError(f"not an operation: {op!r:.60}", where="prediction.rest").in_source(path)
@@ -170,43 +177,38 @@ def _reject_nonsense(told: About, path: str) -> None:
                 raise InputError(f"not a key: {op[1:]!r:.60}", where="prediction.rest").in_source(path)
 
 
-def _chunks(history: History, told: About) -> Iterator[bytes]:
-    """The native document with one field more, at its end."""
+def _chunks(history: History, field: About) -> Iterator[bytes]:
+    """Yield the native document with the field added at its end."""
     *first, last = write_json(history).chunks
     yield from first
-    yield last.rstrip().removesuffix(b"}") + b',\n"prediction":' + msgspec.json.encode(told) + b"}\n"
+    yield last.rstrip().removesuffix(b"}") + b',\n"prediction":' + msgspec.json.encode(field) + b"}\n"
 
 
 def write_predictions(
-    target: str, observed: History, outcome: PredictionResult, formats: Sequence[str], told: Sequence[About]
+    target: str, observed: History, outcome: PredictionResult, formats: Sequence[str], fields: Sequence[About]
 ) -> list[str]:
-    """``out.json`` gets ``out.trace.txt`` and ``out-lost-update-1.svg`` beside it; the second one is ``out-2.json``.
+    """Write ``out.json`` with ``out.trace.txt`` and ``out-lost-update-1.svg`` next to it; the second prediction is
+    ``out-2.json``.
 
-    Answers notes for people about the pictures.
+    Return notes about the pictures, for the user.
     """
-    if is_stream(target):  # which has no beside
-        for prediction, about_it in zip(outcome.predictions, told, strict=True):
-            write_atomically(target, _chunks(prediction.history, about_it))
+    if is_stream(target):
+        for prediction, field in zip(outcome.predictions, fields, strict=True):
+            write_atomically(target, _chunks(prediction.history, field))
         return []
     path = Path(target)
     album = Album(path.parent, formats)
-    for number, (prediction, about_it) in enumerate(zip(outcome.predictions, told, strict=True), 1):
+    for number, (prediction, field) in enumerate(zip(outcome.predictions, fields, strict=True), 1):
         stem = path.stem if number == 1 else f"{path.stem}-{number}"
         here = path.with_name(f"{stem}{path.suffix or '.json'}")
-        write_atomically(str(here), _chunks(prediction.history, about_it))
+        write_atomically(str(here), _chunks(prediction.history, field))
         write_atomically(str(path.with_name(f"{stem}.trace.txt")), trace(observed, prediction.run))
         write_pictures(replace(prediction.result, history=stem), album)
     return album.notes
 
 
-# From trace.py: A predicted run as an IsoPredict trace: ``READ KEY[x] Txn(2, 0) From(1, 0)``, one event per line.
-# Sessions are numbered from 1, as (0, 0) is the initial state; writers stand before their readers. A trace has no
-# values, and names a writer by its transaction, so a read of an own write and a write that is overwritten in its
-# own transaction are left out. So are the reads of transactions of unknown outcome that are no part of a
-# prediction. What cannot stand in a key is written as %XX, and so is the whole of a number that another key has as
-# its text.
 def trace(history: History, run: Run) -> Iterator[bytes]:
-    """The lines of the trace; ``history`` is the observed one."""
+    """Yield the lines of the trace. ``history`` is the observed one."""
     names = {
         t: (int(history.txn_session[t]) + 1, t - int(history.session_start[history.txn_session[t]]))
         for t in range(history.transactions)

@@ -1,4 +1,7 @@
-"""Predictions for people, and as plain data."""
+"""Report predictions and confirmations as text and as plain data for JSON.
+
+Across several predictions it also summarizes the dangerous reads and the safe levels.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +22,22 @@ from plume_py.reasoning.predict.store.replay import Validation
 from plume_py.report.json import plain
 from plume_py.report.text import render as render_result
 
+# Number of deviations, and of failed assertions, in a text report.
+MAX_DETAILS = 5
+
+# Ids have a position or number next to the name of a program, if any: "s2.1 Balance", "transfer-7", "T12".
+_PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
+
+_DIGITS, _BEFORE_A_NUMBER = "0123456789", " \t\r\n._#:/-"
+
 
 def strategy(outcome: PredictionResult) -> str:
-    """As the paper calls it."""
+    """Return the paper's name of the strategy."""
     return f"{'exact' if outcome.exact else 'approximate'}-{outcome.boundary}"
 
 
 def headline(outcome: PredictionResult) -> str:
-    """The answer in one line."""
+    """Return the answer in one line."""
     what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)}"
     what += ")" if outcome.window is None else f", {outcome.window} transactions in a row)"
     if outcome.predictions:
@@ -46,7 +57,7 @@ def render(
     confirmations: Sequence[Confirmation] = (),
     style: Style = click.style,
 ) -> Iterator[str]:
-    """Everything about the predictions from one history."""
+    """Yield the lines of the report about one history."""
     yield f"{style(one_line(name), bold=True)}: {observed.transactions:,} transactions observed"
     for note in outcome.notes:
         yield f"  note: {note}"
@@ -89,7 +100,7 @@ def _prediction(
 
 
 def describe_change(observed: History, change: ReadChange) -> str:
-    """T7's read of x: T5 instead of T6."""
+    """Return for example "T7's read of x: T5 instead of T6"."""
     before = "what it saw, which is not known" if change.observed is None else _writer(observed, change.observed)
     return (
         f"{txn_text(observed.txn_label[change.txn])}'s read of {key_text(observed.key(change.key))}: "
@@ -102,7 +113,7 @@ def _writer(observed: History, txn: int) -> str:
 
 
 def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
-    """Where each session ends, one line each."""
+    """Yield one line per session: where it ends."""
     run = prediction.run
     for s in range(observed.sessions):
         members = range(int(observed.session_start[s]), int(observed.session_start[s + 1]))
@@ -125,7 +136,7 @@ def _end(observed: History, prediction: Prediction, t: int, op: int) -> str:
 
 
 def assumption(observed: History, outcome: PredictionResult, prediction: Prediction) -> str:
-    """What must be true of the program for the prediction to come true."""
+    """Return what must be true of the program for the prediction to come true."""
     changed = sorted({change.txn for change in prediction.changes})
     if not changed:
         return "nothing: every read sees what it saw"
@@ -144,9 +155,9 @@ def _validation(validation: Validation, style: Style) -> Iterator[str]:
         else "the program does not diverge"
     )
     yield f"  replayed: {verdict}; {how}"
-    for line in validation.divergences[:5]:
+    for line in validation.divergences[:MAX_DETAILS]:
         yield from wrapped("    ", one_line(line), "      ")
-    for line in validation.failures[:5]:
+    for line in validation.failures[:MAX_DETAILS]:
         yield from wrapped("    assertion failed: ", one_line(line), "      ")
 
 
@@ -157,7 +168,7 @@ def as_data(
     validations: list[Validation],
     confirmations: Sequence[Confirmation] = (),
 ) -> dict[str, Any]:
-    """For other programs."""
+    """Return the report as data for JSON."""
     return {
         "history": name,
         "level": outcome.level,
@@ -202,25 +213,18 @@ def _plain_prediction(observed: History, outcome: PredictionResult, prediction: 
     }
 
 
-# From summary.py: What several predictions have in common: the reads that are dangerous, and the levels that are
-# safe.
-# "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
-_PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
-_DIGITS, _BEFORE_A_NUMBER = "0123456789", " \t\r\n._#:/-"
-
-
 @dataclass
 class DangerousRead:
-    """Reads of one key by one program (or transaction) without which an anomaly would not be there."""
+    """Reads of one key by one program (or transaction) whose changes are part of anomalies."""
 
     who: str
     key: str
-    times: int = 0  # predictions in which such a read was changed
+    times: int = 0  # predictions that change such a read
     anomalies: set[str] = field(default_factory=set)
 
 
 def program_of(id: str | int) -> str | None:
-    """The program that a transaction's id names, if any."""
+    """Return the name of the program in a transaction's id, or None."""
     if isinstance(id, int):
         return None
     name = _PLACE.sub("", id).strip()
@@ -230,7 +234,7 @@ def program_of(id: str | int) -> str | None:
 
 
 def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> list[DangerousRead]:
-    """Changed reads of those that take part in the anomaly, most frequent first."""
+    """Return the changed reads of transactions in the predicted anomalies, the most frequent first."""
     found: dict[tuple[str, str], DangerousRead] = {}
     for prediction in predictions:
         involved = {str(shown.id) for shown in prediction.violation.transactions}
@@ -243,14 +247,14 @@ def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> lis
 
 
 def comes_true(outcome: PredictionResult, validations: Sequence[Validation]) -> list[Prediction]:
-    """The predictions that came true when replayed; all of them where none was replayed."""
+    """Return the predictions that came true when replayed; without replays, all predictions."""
     if not validations:
         return outcome.predictions
     return [p for p, validation in zip(outcome.predictions, validations, strict=True) if validation.validated]
 
 
 def holds(outcome: PredictionResult, validations: Sequence[Validation]) -> bool | None:
-    """False: a prediction came true, or was not asked to. True: there is no other left. None: that is not known."""
+    """Return False if a prediction came true or was not replayed, True if no other exists, else None."""
     if outcome.ok is not False:
         return outcome.ok
     if comes_true(outcome, validations):
@@ -259,18 +263,13 @@ def holds(outcome: PredictionResult, validations: Sequence[Validation]) -> bool 
 
 
 def safe_levels(answers: Mapping[str, bool | None]) -> list[str]:
-    """The weakest levels that hold; several if they do not compare."""
+    """Return the weakest levels that hold; several if they are incomparable."""
     safe = [level for level in LEVELS if answers.get(level)]
     return [level for level in safe if not weaker_levels(level) & set(safe)]
 
 
-# From report.py: What came of a confirmation, for people and as plain data.
-# Deviations and the like that are told, at most.
-TOLD = 5
-
-
 def render_confirmation(name: str, found: Confirmation, style: Style = click.style) -> Iterator[str]:
-    """The verdict, why, and the counterexample that happened."""
+    """Yield the lines of the report: verdict, reasons, and the counterexample that happened."""
     script, attempt = found.script, found.attempt
     size = f"{len(script.transactions):,} transactions in {counted(len(script.sessions), 'session')}"
     where = f"{found.database} at {found.isolation}"
@@ -288,7 +287,7 @@ def _verdict(found: Confirmation, style: Style) -> str:
 
 
 def confirmation_headline(found: Confirmation) -> str:
-    """In one line."""
+    """Return the result in one line."""
     attempt, tried = found.attempt, len(found.attempts)
     orders = "in the first order of the statements" if tried == 1 else f"in {tried} orders of the statements"
     if found.verdict == CONFIRMED:
@@ -307,15 +306,15 @@ def confirmation_headline(found: Confirmation) -> str:
 def _details(found: Confirmation) -> Iterator[str]:
     if not found.fits:
         yield f"no order of the statements does it, as far as {found.isolation} is known; this one came nearest"
-    yield from found.attempt.deviations[:TOLD]
-    more = len(found.attempt.deviations) - TOLD
+    yield from found.attempt.deviations[:MAX_DETAILS]
+    more = len(found.attempt.deviations) - MAX_DETAILS
     if more > 0:
         yield f"and {more} more"
-    yield from (f"assertion failed: {failure}" for failure in found.attempt.played.failures[:TOLD])
+    yield from (f"assertion failed: {failure}" for failure in found.attempt.played.failures[:MAX_DETAILS])
 
 
 def confirmation_data(name: str, found: Confirmation) -> dict[str, Any]:
-    """For other programs."""
+    """Return the confirmation as data for JSON."""
     attempt = found.attempt
     return {
         "prediction": name,
@@ -340,7 +339,7 @@ def confirmation_data(name: str, found: Confirmation) -> dict[str, Any]:
 
 
 def _order(found: Confirmation, attempt: Attempt) -> list[str]:
-    """The statements in the order in which they were sent."""
+    """Return the statements in the order in which they were sent."""
     lines = []
     for step in attempt.steps:
         txn = found.script.transactions[step.txn]

@@ -111,7 +111,7 @@ class Client:
 
     def _failed(self, error: Exception) -> None:
         """Count an error. Serialization failures, deadlocks and constraint violations are expected, others are not."""
-        if isinstance(error, AbortedError) or self.adapter.is_refusal(error):
+        if isinstance(error, AbortedError) or self.adapter.is_rejection(error):
             self.counts["refused"] += 1
         else:
             self.problems[first_line(error)[:200]] += 1

@@ -11,10 +11,10 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
-from plume_py.base.sql.flow import every
-from plume_py.base.sql.names import names_seen, resolve_statement
-from plume_py.base.sql.scopes import conjuncts, joined, origin_of
-from plume_py.base.sql.syntax import engine, wrong
+from plume_py.base.sql.access import conjuncts, joined
+from plume_py.base.sql.model import all_statements
+from plume_py.base.sql.names import names_read, resolve_statement
+from plume_py.base.sql.syntax import engine, origin_of, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.inserts import InsertTranslator
@@ -87,7 +87,7 @@ class TransactionTranslator:
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
-        self.seen = names_seen(file)
+        self.seen = names_read(file)
         self.generated_arguments: list[ir.Param] = []
         self.in_loop = False
         self.count: str | None = None  # the variable with the row count of the previous statement
@@ -124,7 +124,7 @@ class TransactionTranslator:
         table = self.file.table(name)
         if table is None:
             raise wrong(f"there is no table {name}", line, f"there is {', '.join(t.name for t in self.file.tables)}")
-        access.require_seen(table, line, writes=False)
+        access.reject_side_effects(table, line, writes=False)
         return table
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
@@ -304,7 +304,7 @@ class TransactionTranslator:
         return below, SelectedRows(table.name, var, below.where(stmt.where) if stmt.where is not None else ir.TRUE)
 
     def translate_change(self, stmt: sql.Change) -> list[ir.Stmt]:
-        access.require_seen(self.table(stmt.table, stmt.line), stmt.line, writes=True)
+        access.reject_side_effects(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):
@@ -588,7 +588,7 @@ def require_one_row(stmt: sql.Select, where: Expr, var: str, table: ir.Table) ->
 
 
 def _deletes_and_inserts(table: str, file: sql.File) -> bool:
-    changes = [stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Change)]
+    changes = [stmt for txn in file.transactions for stmt in all_statements(txn.body) if isinstance(stmt, sql.Change)]
     own = [stmt for stmt in changes if stmt.table == table]
     return any(isinstance(s, sql.Delete) for s in own) and any(isinstance(s, sql.Insert) for s in own)
 
@@ -687,7 +687,7 @@ def arguments_of_type(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set
     exp = engine().exp
     named = {column.name for table in file.tables for column in table.columns if column.type == kind}
     found: set[str] = set()
-    for stmt in every(txn.body):
+    for stmt in all_statements(txn.body):
         pairs: list[tuple[str, Any]] = []
         if isinstance(stmt, sql.Insert) and (table := file.table(stmt.table)) is not None:
             kinds = {column.name: column.type for column in table.columns}
@@ -738,7 +738,7 @@ def uses_row_count(stmt: sql.Statement) -> bool:
 def dialect_statements(file: sql.File) -> tuple[tuple[str, int], ...]:
     """Return the statements that not all databases have, or that they execute differently, with their lines."""
     found = []
-    for stmt in (stmt for txn in file.transactions for stmt in every(txn.body)):
+    for stmt in (stmt for txn in file.transactions for stmt in all_statements(txn.body)):
         if isinstance(stmt, sql.Insert) and stmt.conflict is not None:
             found.append((stmt.conflict.spelled, stmt.line))
         elif isinstance(stmt, sql.Insert) and stmt.query is not None:

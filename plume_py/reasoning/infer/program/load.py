@@ -14,7 +14,7 @@ from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Application
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
 
 BUILT_IN = (
     "courseware",
@@ -43,13 +43,13 @@ _NOT_MYSQL = {
 
 def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
     """Return the tables and invariant of a SQL file with the transactions of a log, and the parsed log."""
-    from plume_py.base.sql.from_log import load_log
+    from plume_py.base.sql.log_programs import load_log
     from plume_py.reasoning.infer.program.from_sql import translate
 
     if name in BUILT_IN or name.endswith(".py"):
         raise IsocheckError("--from-log adds transactions to the tables and the invariant of a SQL file")
     found = load_log(log, name)
-    with found.telling():
+    with found.located_errors():
         return validate(translate(found.file)), found
 
 

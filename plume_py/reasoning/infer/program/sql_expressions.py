@@ -9,7 +9,7 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.errors import InputError
-from plume_py.base.sql.scopes import conjuncts
+from plume_py.base.sql.access import conjuncts
 from plume_py.base.sql.statements import source
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.reasoning.infer.program import ir

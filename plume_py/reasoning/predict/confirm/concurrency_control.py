@@ -1,6 +1,6 @@
-"""How a database runs statements side by side, as far as the order of commits and of statements decides what is seen.
+"""Concurrency control of databases: how orders of commits and statements determine the versions that reads return.
 
-Taken from the table of databases (``levels/databases.py``), whose models speak of statements in general. Here each
+It is derived from the table of databases (levels/databases.py), whose models describe statements in general. Here each
 statement reads or writes one row, found by its key.
 """
 
@@ -12,24 +12,24 @@ from plume_py.levels.databases import Database, Model
 
 @dataclass(frozen=True)
 class Discipline:
-    """Writes are locked to the end of their transaction. What else?"""
+    """A concurrency control: writes are locked until the end of their transaction, and further rules apply."""
 
     title: str
-    snapshot: bool = False  # reads see the state at one moment: that of the first statement,
-    late_snapshot: bool = False  # or of the first read
-    first_committer_wins: bool = False  # who writes what was committed after its snapshot is refused,
-    one_writer: bool = False  # whatever it writes
-    read_locks: bool = False  # what was read is locked, too
+    snapshot: bool = False  # all reads see the state at the first statement
+    late_snapshot: bool = False  # the snapshot is taken at the first read instead
+    first_committer_wins: bool = False  # a write of a key that was committed after the snapshot fails
+    one_writer: bool = False  # first_committer_wins applies to any two writers, whatever their keys
+    read_locks: bool = False  # reads are locked until the end of the transaction, too
 
     def weaker(self) -> "list[Discipline]":
-        """From it down to the weakest: orders to try where this one has none, to see what the database does then."""
+        """Return it and weaker ones. Their orders are tried if it has none, to see what the database does then."""
         plain = replace(self, first_committer_wins=False, one_writer=False, read_locks=False)
         return list(dict.fromkeys((self, plain, replace(plain, snapshot=False, late_snapshot=False))))
 
 
 CURRENT = Discipline("each statement sees what is committed")
 
-# How databases make transactions serial; of PostgreSQL only the part that an order of statements can keep to.
+# Concurrency control at SERIALIZABLE; for PostgreSQL only the part that an order of statements can obey.
 _SERIAL = {
     "postgresql": Discipline("snapshots, and more", snapshot=True, first_committer_wins=True),
     "mysql": Discipline("reads are locked", read_locks=True),
@@ -38,12 +38,14 @@ _SERIAL = {
 
 
 def discipline(database: Database | None, isolation: str, settings: Mapping[str, str] | None = None) -> Discipline:
-    """That of a setting; ``settings`` of the server may change it. Of what is not known, the weakest."""
+    """Return the concurrency control of an isolation level. Server ``settings`` may change it. For unknown levels, the
+    weakest.
+    """
     if database is None:
         return CURRENT
     if database.name == "sqlite":
         return _SERIAL["sqlite"]
-    setting = database.spelled(isolation)
+    setting = database.setting_named(isolation)
     if setting is None or setting.model is None:
         return CURRENT
     model = setting.model
@@ -55,7 +57,7 @@ def discipline(database: Database | None, isolation: str, settings: Mapping[str,
 
 
 def of_model(model: Model) -> Discipline:
-    """How a model of the table runs statements that are about one row each."""
+    """Return the concurrency control of a model in the table, for statements about one row."""
     return Discipline(
         model.title,
         snapshot=model.select == "snapshot",

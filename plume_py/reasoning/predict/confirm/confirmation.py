@@ -1,4 +1,12 @@
-"""``confirm``: does the database do what was predicted? The verdict is that of the checker on what really happened."""
+"""Run a predicted history on a real database, and check what happened.
+
+The command ``confirm`` calls it. Orders of statements that yield the prediction come from the solver (interleaving).
+Each attempt creates the table, sends the statements in one order (execution), records a history, and checks it for the
+target. The checker's result is the verdict.
+
+The transactions of a program can run instead of the recorded statements. The table has integers, each of which
+represents a value that the program wrote.
+"""
 
 import os
 import time
@@ -30,7 +38,7 @@ from plume_py.reasoning.predict.store.program import SeededProgram, assertions, 
 from plume_py.reasoning.predict.store.store import Rollback
 from plume_py.report.recording_metadata import with_run
 
-# How often a run begins again because a program came to a key that nobody had come to before.
+# Number of times that a run is repeated with keys that were missing from the table.
 KEYS_ADDED = 20
 
 CONFIRMED, REFUSED, DIVERGED, UNDECIDED = "confirmed", "refused", "diverged", "undecided"
@@ -38,17 +46,17 @@ CONFIRMED, REFUSED, DIVERGED, UNDECIDED = "confirmed", "refused", "diverged", "u
 
 @dataclass
 class Attempt:
-    """One order of the statements, and what the database made of it."""
+    """One order of the statements, and what happened."""
 
     steps: list[Step]
     played: Played
     result: Result  # of checking what happened for the target
-    path: str  # the history of it
-    deviations: list[str] = field(default_factory=list)  # reads that saw something else
+    path: str  # of the recorded history
+    deviations: list[str] = field(default_factory=list)  # reads that returned something else
 
     @property
     def verdict(self) -> str:
-        """Broken is broken, whatever else happened."""
+        """A violation counts, whatever else happened."""
         if self.result.ok is False:
             return CONFIRMED
         if self.result.ok is None:
@@ -58,49 +66,48 @@ class Attempt:
 
 @dataclass
 class Confirmation:
-    """What came of it; ``attempt`` is the one that says most."""
+    """All attempts for one prediction."""
 
     database: str
     isolation: str
     target: str
     script: Script
     attempts: list[Attempt] = field(default_factory=list)
-    fits: bool = True  # is there an order in which the database, as it is known, does what was predicted?
-    unsatisfied: list[str] = field(default_factory=list)  # reads that see what they should in no order
+    fits: bool = True  # whether the database's known concurrency control permits the prediction
+    unsatisfied: list[str] = field(default_factory=list)  # reads that no order can satisfy
     seconds: float = 0.0
 
     @property
     def attempt(self) -> Attempt:
-        """One that confirms, else one that was refused, else the first."""
+        """The decisive attempt: one that confirms, else an undecided or refused one, else the first."""
         rank = (CONFIRMED, UNDECIDED, REFUSED, DIVERGED)
         return min(self.attempts, key=lambda attempt: rank.index(attempt.verdict))
 
     @property
     def verdict(self) -> str:
-        """That of the attempt."""
         return self.attempt.verdict
 
     @property
     def as_predicted(self) -> bool:
-        """Did every read see what was predicted?"""
+        """Whether every read returned what was predicted."""
         return not self.attempt.deviations and not self.attempt.played.refusals
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be tried, and for how long."""
+    """Options of a confirmation."""
 
     isolation: str
     target: str
-    folder: str  # for what is recorded
+    folder: str  # for recorded histories
     attempts: int = 5
     limits: Limits = field(default_factory=Limits)
 
 
 def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProgram | None = None) -> Confirmation:
-    """Send the script's statements to the database of ``adapter``, in orders that fit, until the target is broken.
+    """Send the script's statements to the database in suitable orders, until the target is violated.
 
-    With ``workload`` the program itself runs, and the script only says in which order.
+    With ``workload``, its program runs and the script only defines the order.
     """
     begin = time.monotonic()
     with setting_up(adapter):
@@ -117,23 +124,24 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProg
 
 
 def fitting_isolation(adapter: Adapter, level: str, database: str = "", isolation: str = "") -> str:
-    """The isolation at which a run of this level, observed on this database, could happen.
+    """Return the isolation at which a run of this level, observed on this database, could happen.
 
-    The observed one, on the same kind of database and if it is no more than the level; else the strongest that is not;
-    else the default.
+    - The observed isolation, if the database is of the same kind and the isolation allows the level.
+    - Otherwise, the strongest isolation that allows it, by our table.
+    - Otherwise, the default.
     """
     with setting_up(adapter):
-        adapter.version()  # by which some adapters learn their name
+        adapter.version()  # some adapters determine their name here
     known = engine(adapter.name)
     if known is None or level not in LEVELS:
         return isolation if isolation in adapter.isolations else next(iter(adapter.isolations))
-    own = known.spelled(isolation) if known is engine(database) else None
+    own = known.setting_named(isolation) if known is engine(database) else None
     setting = own if own is not None and own.allows(level) else known.runs(level)
-    return next(iter(adapter.isolations)) if setting is None else setting.spelled.lower()
+    return next(iter(adapter.isolations)) if setting is None else setting.name.lower()
 
 
 def _orders(found: Confirmation, how: Discipline, limits: Limits) -> Iterator[list[Step]]:
-    """Orders at this discipline; where there is none, at weaker ones; at last, those that fail the fewest reads."""
+    """Yield orders at this concurrency control, else at weaker ones, else an order that gives up the fewest reads."""
     for weaker in how.weaker():
         found.fits = weaker is how
         with Interleavings(found.script, weaker, limits) as orders:
@@ -159,7 +167,10 @@ def _attempt(
     workload: SeededProgram | None,
     again: int,
 ) -> Attempt:
-    """Play one order; ``again``, up to so many times, if a program comes to keys that are not in the table."""
+    """Execute one order.
+
+    If a program accesses keys that are not in the table, repeat with these keys, at most ``again`` times.
+    """
     path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
     try:
         with setting_up(adapter):
@@ -167,19 +178,19 @@ def _attempt(
             adapter.create(script.keys)
             recorder = Recorder(path, _header(adapter, script, asked), force=True)
         try:
-            cast = None if workload is None else ProgramTransactions(workload, script)
-            bodies = None if cast is None else cast.bodies
+            program = None if workload is None else ProgramTransactions(workload, script)
+            bodies = None if program is None else program.bodies
             played = Conductor(adapter, script, asked.isolation, recorder, bodies).play(steps)
-            if cast is not None:
-                played.failures += cast.failures(adapter.contents(), played.committed)
+            if program is not None:
+                played.failures += program.failures(adapter.contents(), played.committed)
         finally:
             recorder.close()
         if recorder.problem:
             raise IsocheckError(recorder.problem)
     finally:
         remove(adapter)
-    if cast is not None and cast.missing and again:
-        script.add_keys(cast.missing)
+    if program is not None and program.missing and again:
+        script.add_keys(program.missing)
         return _attempt(adapter, script, steps, asked, number, workload, again - 1)
     history = load(path, init_txn="none")
     result = with_run(check(history, asked.target, name=path, limits=asked.limits), path)
@@ -204,7 +215,7 @@ def _header(adapter: Adapter, script: Script, asked: Asked) -> dict[str, Any]:
 
 
 def _deviations(script: Script, played: Played) -> Iterator[str]:
-    """Where transactions did or saw something else than they should."""
+    """Yield where transactions did or read something else than scripted."""
     for t, reason in played.gave_up:
         yield f"{script.transactions[t].id} rolled back: {reason}"
     for t, done in played.done.items():
@@ -230,7 +241,7 @@ def _deviations_of(script: Script, played: Played, t: int, done: list[Done]) -> 
 
 
 def _read(script: Script, t: int, number: int) -> str:
-    """What a read should see."""
+    """Return a description of what a read should return."""
     txn = script.transactions[t]
     return f"{txn.id} should read {txn.statements[number].key} from {_writer(script, txn.expected[number].source)}"
 
@@ -239,8 +250,6 @@ def _writer(script: Script, t: int) -> str:
     return "the initial state" if t == INITIAL else script.transactions[t].id
 
 
-# From program_adapter.py: Transactions of a program on a real database, whose table has integers: each stands for
-# what was written.
 class ProgramTransactions:
     """The transactions of a program, for one run."""
 
@@ -248,7 +257,7 @@ class ProgramTransactions:
         self._workload, self._names = workload, script.names
         steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
         self.values = _Values(workload.program.initial)
-        self.missing: list[str] = []  # keys that it came to and that are not in the table
+        self.missing: list[str] = []  # accessed keys that are not in the table
         self.bodies: dict[int, Body] = {  # transaction of the script -> what the program does in it
             number: _ProgramBody(steps[txn.id].body, self)
             for number, txn in enumerate(script.transactions)
@@ -256,13 +265,13 @@ class ProgramTransactions:
         }
 
     def name(self, key: str) -> str | None:
-        """Of a key in the table; None if it is not there, which is remembered."""
+        """Return the key's name in the table. Return None and remember the key if it is missing."""
         if key not in self._names:
             self.missing.append(key)
         return self._names.get(key)
 
     def failures(self, contents: Mapping[str, Value], committed: Sequence[str]) -> list[str]:
-        """Of the program's assertions about the end, with what the table has then."""
+        """Return the program's failed assertions about the end, given the table's final contents."""
 
         def final(key: str) -> Any:
             number = contents.get(self._names.get(key, ""), 0)
@@ -273,7 +282,7 @@ class ProgramTransactions:
 
 
 class _Values:
-    """What the integers stand for."""
+    """Integers in the table -> the program's values."""
 
     def __init__(self, initial: Callable[[str], Any]) -> None:
         self.initial = initial
@@ -292,44 +301,42 @@ class _Values:
 class _ProgramBody(Body):
     """One transaction of the program."""
 
-    def __init__(self, body: Callable[[Any], None], cast: ProgramTransactions) -> None:
-        self._body, self._cast = body, cast
+    def __init__(self, body: Callable[[Any], None], program: ProgramTransactions) -> None:
+        self._body, self._program = body, program
 
     def __call__(self, statements: Statements) -> None:
-        txn = _Transaction(statements, self._cast)
+        txn = _Transaction(statements, self._program)
         self._body(txn)
         txn.reject_absent()
 
 
 class _Transaction:
-    """As the store's, for the bodies of programs.
+    """The store's transaction interface on a real database, for program code.
 
-    A program may come to keys that nobody had come to before. To know all of them it goes on as if they were there, and
-    is rolled back; then it is tried again with them.
+    A program may access keys that are not in the table. To learn all of them, the transaction continues as if they held
+    their initial values, and then rolls back. It is retried with them.
     """
 
-    def __init__(self, statements: Statements, cast: ProgramTransactions) -> None:
-        self._statements, self._cast = statements, cast
-        self._absent: dict[str, Any] = {}  # keys that are not in the table, and what they would hold
+    def __init__(self, statements: Statements, program: ProgramTransactions) -> None:
+        self._statements, self._program = statements, program
+        self._absent: dict[str, Any] = {}  # missing key -> the value that it would hold
 
     def read(self, key: str) -> Any:
-        """What the database shows."""
-        name = self._cast.name(key)
+        name = self._program.name(key)
         if name is None:
-            return self._absent.setdefault(key, self._cast.values.initial(key))
+            return self._absent.setdefault(key, self._program.values.initial(key))
         number = self._statements.read(name)
         assert isinstance(number, int)
-        return self._cast.values.value(key, number)
+        return self._program.values.value(key, number)
 
     def write(self, key: str, value: Any) -> None:
-        """Seen by others after the commit."""
-        name = self._cast.name(key)
+        name = self._program.name(key)
         if name is None:
             self._absent[key] = value
         else:
-            self._statements.change(name, self._cast.values.number(value))
+            self._statements.change(name, self._program.values.number(value))
 
     def reject_absent(self) -> None:
-        """Nothing of it may count if it came to keys that are not there."""
+        """Raise Rollback if the transaction accessed a missing key."""
         if self._absent:
             raise Rollback(f"{next(iter(self._absent))} is not in the table")

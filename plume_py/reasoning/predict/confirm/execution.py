@@ -1,8 +1,8 @@
-"""A script on a real database, its statements sent one at a time in the order that was found.
+"""Run a script on a real database, one statement at a time in a given order, and record the history.
 
-A statement that has to wait for a lock is left waiting, and the others go on; so a deadlock happens where the order
-leads to one, and the database ends it. What a transaction does not come to, because the database refused a statement,
-is left out. A program may do more than was foreseen, or less: it does so before its COMMIT.
+A statement that waits for a lock is left waiting while other sessions continue. So an order that leads to a deadlock
+causes one, and the database ends it. If the database rejects a statement, the transaction ends there. A program may
+execute more statements than planned, or fewer; additional ones run before its COMMIT.
 """
 
 import time
@@ -33,15 +33,15 @@ from plume_py.reasoning.predict.confirm.session import (
 )
 from plume_py.reasoning.predict.store.store import Rollback
 
-# Seconds between questions whether a statement that has not been answered waits for a lock: InnoDB answers from memory
-# if it was asked less than a tenth of a second ago. Of a database that cannot be asked it is taken to, after PATIENCE.
-# Beyond the database's own limit, GRACE, and then it is given up.
+# Seconds. LOOK: between queries whether a pending statement waits for a lock; InnoDB returns a cached answer within a
+# tenth of a second. PATIENCE: if the database does not answer, a statement counts as waiting after this time. GRACE:
+# added to the database's own time limit, after which the run fails.
 LOOK, PATIENCE, GRACE = 0.15, 3.0, 5.0
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A statement that the database refused."""
+    """A statement that the database rejected."""
 
     txn: int
     statement: str
@@ -50,7 +50,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Done:
-    """A statement that was done: what was read, or written."""
+    """A completed statement: the value that it read, or wrote."""
 
     what: str
     key: str
@@ -59,11 +59,11 @@ class Done:
 
 @dataclass
 class Played:
-    """What happened."""
+    """What happened in one execution of a script."""
 
     done: dict[int, list[Done]] = field(default_factory=dict)  # transaction -> its statements
     refusals: list[Refusal] = field(default_factory=list)
-    gave_up: list[tuple[int, str]] = field(default_factory=list)  # transactions that did not want to commit, and why
+    gave_up: list[tuple[int, str]] = field(default_factory=list)  # transactions that rolled back, with reasons
     failures: list[str] = field(default_factory=list)  # assertions of the program
     committed: list[str] = field(default_factory=list)  # ids, in the order of their commits
     waited: list[int] = field(default_factory=list)  # transactions that waited for a lock
@@ -71,13 +71,12 @@ class Played:
 
 
 class Recorded(Body):
-    """A transaction that does what the script says."""
+    """A transaction that executes its scripted statements."""
 
     def __init__(self, txn: ScriptedTransaction) -> None:
         self._txn = txn
 
     def __call__(self, statements: Statements) -> None:
-        """One statement after the other."""
         for statement in self._txn.statements:
             if statement.kind == "r":
                 statements.read(statement.key)
@@ -86,7 +85,7 @@ class Recorded(Body):
 
 
 class Conductor:
-    """Plays one order of steps."""
+    """Executes the steps of one order."""
 
     def __init__(
         self,
@@ -96,20 +95,20 @@ class Conductor:
         recorder: Recorder,
         bodies: "dict[int, Body] | None" = None,
     ) -> None:
-        """``bodies``: by transaction; without, each does what the script says."""
+        """``bodies``: by transaction. A transaction without one executes its scripted statements."""
         self._adapter, self._script, self._isolation, self._recorder = adapter, script, isolation, recorder
         self._bodies = bodies or {}
         self._messages: SimpleQueue[Message] = SimpleQueue()
         self._sessions: list[Session] = []
         self._session_of = {t: s for s, members in enumerate(script.sessions) for t in members}
-        self._current: dict[int, int] = {}  # session -> its transaction, while that is not over
-        self._asked: dict[int, str] = {}  # session -> what it wants to do next
-        self._working: set[int] = set()  # sessions that wait for the database
-        self._lines: dict[int, dict[str, Any]] = {}  # of transactions that have begun
+        self._current: dict[int, int] = {}  # session -> its running transaction
+        self._asked: dict[int, str] = {}  # session -> its next kind of statement
+        self._working: set[int] = set()  # sessions with a pending statement
+        self._lines: dict[int, dict[str, Any]] = {}  # transaction that has begun -> its record
         self.played = Played()
 
     def play(self, steps: Sequence[Step]) -> Played:
-        """Send the steps; every transaction is recorded."""
+        """Execute the steps, and record every transaction."""
         try:
             for number in range(len(self._script.sessions)):
                 self._sessions.append(self._connected(number))
@@ -136,17 +135,17 @@ class Conductor:
         return self._adapter.setup.timeout + GRACE
 
     def _advance(self, step: Step) -> bool:
-        """Let the step's session go on by one statement; True if the step is done with."""
+        """Let the step's session continue by one statement; return whether the step is done."""
         session = self._session_of[step.txn]
         if step.txn not in self._lines:
             self._begin(step.txn, session)
         elif self._current.get(session) == step.txn and session not in self._asked:
-            self._settle(session)  # it was waiting for a lock, and now thinks
+            self._settle(session)  # its statement waited for a lock; it may need time for the next one
         if self._current.get(session) != step.txn or session in self._working:
             return self._current.get(session) != step.txn
         is_last = self._asked[session] in (COMMIT, ROLLBACK)
         if step.statement != COMMITS and is_last:
-            return True  # it does less than was foreseen, and ends when it was to
+            return True  # fewer statements than planned: it ends at its COMMIT step
         self._let_go_on(session)
         return step.statement != COMMITS or is_last
 
@@ -171,7 +170,7 @@ class Conductor:
         self._settle(session)
 
     def _settle(self, session: int) -> None:
-        """Until it asks for more, or its transaction is over, or it is known to wait for a lock."""
+        """Wait until the session's next statement, the end of its transaction, or a lock that it waits for."""
         since = time.monotonic()
         while session in self._current and session not in self._asked:
             try:
@@ -187,7 +186,7 @@ class Conductor:
 
     def _waits(self, session: int, passed: float) -> bool:
         waits = None
-        with suppress(Exception):  # this user may not ask
+        with suppress(Exception):  # the user may lack the privilege
             waits = self._adapter.is_waiting(self._sessions[session].connection)
         return passed > PATIENCE if waits is None else waits
 
@@ -218,7 +217,7 @@ class Conductor:
             self._is_over(message.session, "committed")
 
     def _take_statement(self, t: int, message: Did) -> None:
-        """A write is recorded even if it fails: others may have seen it all the same."""
+        """Record a statement. A failed write is recorded, too, because others may have read it."""
         ops = self._lines[t]["ops"]
         if message.what == CHANGE:
             self.played.writer[message.value] = t
@@ -238,7 +237,7 @@ class Conductor:
         self._is_over(message.session, "aborted")
 
     def _take_rollback(self, t: int, message: Did) -> None:
-        """It wanted to; or it is a program with a defect."""
+        """Record that the transaction rolled back, or raise the error of a defective program."""
         reason, name = message.answer, self._script.transactions[t].id
         if isinstance(reason, AssertionError):
             self.played.failures.append(f"{name}: {reason}")
@@ -258,7 +257,7 @@ class Conductor:
         self._recorder.record({**self._lines[t], "status": status, "end": now()})
 
     def _end(self) -> None:
-        """No thread and no connection is left, whatever happened."""
+        """End all threads and connections."""
         for number, session in enumerate(self._sessions):
             if number in self._working:
                 session.connection.abandon()

@@ -1,8 +1,8 @@
-"""Orders of the statements of all sessions in which every read sees what it should, as a database would run them.
+"""Find orders of all sessions' statements in which every read returns its expected version, on a given database.
 
-A statement is an event, and so is a commit. Sessions keep their order, a read comes after the commit that it should
-see, and the rest are choices: another writer of the key commits before that one, or after the read; of two writers of
-a key one commits before the other writes. A solver makes the choices; those that run in a circle come back as clauses.
+Statements and commits are events. Fixed edges: sessions keep their order, and a read follows the commit that it should
+see. Choices: another writer of the key commits before the expected one or after the read; of two writers of a key, one
+commits before the other writes. A solver chooses; each cycle among chosen edges becomes a clause.
 """
 
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ from plume_py.history.model import INITIAL
 from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
 from plume_py.reasoning.predict.confirm.script import Script
 
-# Stands for the number of a statement.
+# In place of a statement's number.
 COMMITS = -1
 
-Edge = tuple[int, int]  # events: the first comes before the second
+Edge = tuple[int, int]  # of events: the first precedes the second
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to send: a statement of a transaction by its number, or COMMIT."""
+    """One statement to send: a statement of a transaction by its number, or COMMIT."""
 
     txn: int
     statement: int
 
 
 class Interleavings:
-    """The orders of one script at one discipline, one after the other."""
+    """The orders of one script under one concurrency control, one after the other."""
 
     def __init__(self, script: Script, discipline: Discipline, limits: Limits | None = None) -> None:
         self.script, self.discipline = script, discipline
@@ -38,10 +38,10 @@ class Interleavings:
         self._formula = Formula(self._limits)
         self._steps = [Step(t, s) for t, txn in enumerate(script.transactions) for s in self._numbers(t)]
         self._event = {step: event for event, step in enumerate(self._steps)}
-        self._after: list[list[int]] = [[] for _ in self._steps]  # known to come later, directly
+        self._after: list[list[int]] = [[] for _ in self._steps]  # event -> fixed direct successors
         self._edges: dict[Edge, Literal] = {}
         self._reads: dict[Literal, tuple[int, int]] = {}  # guard -> (transaction, statement)
-        self._wishes: set[Literal] = set()  # guards of reads of which the prediction says nothing
+        self._optional: set[Literal] = set()  # guards of reads that the prediction leaves open
         self.given_up: list[tuple[int, int]] = []  # reads that no order can satisfy together with the others
         self._keep_sessions()
         self._keep_reads()
@@ -65,7 +65,7 @@ class Interleavings:
         return self._event[Step(t, self.script.transactions[t].writes[key])]
 
     def _snapshot(self, t: int) -> int:
-        """The event at which its snapshot is taken; its commit if it never is."""
+        """Return the event at which its snapshot is taken; its commit if it takes none."""
         txn = self.script.transactions[t]
         number = txn.first_read if self.discipline.late_snapshot else 0
         return self._commit(t) if number is None or not txn.statements else self._event[Step(t, number)]
@@ -81,11 +81,11 @@ class Interleavings:
             for number, expected in txn.expected.items():
                 writers = [w for w in self.script.writers.get(txn.statements[number].key, ()) if w != t]
                 if not writers:
-                    continue  # nobody can have changed it
+                    continue  # no transaction can have changed it
                 guard = self._formula.variable()
                 self._reads[guard] = t, number
                 if not expected.firm:
-                    self._wishes.add(guard)
+                    self._optional.add(guard)
                 at = self._snapshot(t) if self.discipline.snapshot else self._event[Step(t, number)]
                 if expected.source != INITIAL:
                     self._formula.require(-guard, self._before(self._commit(expected.source), at))
@@ -122,18 +122,21 @@ class Interleavings:
                             self._one_of(self._commit(other), read, self._commit(t), self._write(other, statement.key))
 
     def _one_of(self, a: int, b: int, c: int, d: int) -> None:
-        """Event a before b, or c before d."""
+        """Require that event a precedes b, or c precedes d."""
         self._formula.require(self._before(a, b), self._before(c, d))
 
     def _before(self, a: int, b: int) -> Literal:
-        if (a, b) not in self._edges:  # the solver prefers what is true, we choices that are not made
+        if (
+            a,
+            b,
+        ) not in self._edges:  # negated: the solver prefers true variables, and we prefer edges that are not chosen
             self._edges[a, b] = -self._formula.variable()
         return self._edges[a, b]
 
     def find(self, *, all_reads: bool = True) -> list[Step] | None:
-        """Another order of the steps; None if there is none left.
+        """Return another order of the steps, or None if none is left.
 
-        Wishes that cannot be met are given up; without ``all_reads``, other reads as well.
+        Optional reads that cannot be satisfied are given up; with ``all_reads=False``, other reads as well.
         """
         guards = dict(self._reads)
         while True:
@@ -141,9 +144,9 @@ class Interleavings:
             if chosen is not None:
                 break
             core = [guard for guard in self._formula.core() if guard in guards]
-            wishes = [guard for guard in core if guard in self._wishes]
-            if wishes:
-                del guards[max(wishes)]
+            optional = [guard for guard in core if guard in self._optional]
+            if optional:
+                del guards[max(optional)]
             elif all_reads or not core:
                 return None
             else:
@@ -152,7 +155,7 @@ class Interleavings:
         return self._sorted(chosen)
 
     def _solve(self, guards: list[Literal]) -> list[Edge] | None:
-        """The choices of an order, as edges."""
+        """Return the chosen edges of an order."""
         while self._formula.solve(guards):
             self._limits.check()
             chosen = [edge for edge, literal in self._edges.items() if self._formula.value(literal)]
@@ -164,7 +167,7 @@ class Interleavings:
         return None
 
     def _circles(self, chosen: list[Edge]) -> Iterator[list[Edge]]:
-        """Of each circle that is met, its choices; several at a time, none twice."""
+        """Yield the chosen edges of each cycle found; several cycles per call, each only once."""
         picked = set(chosen)
         after: dict[int, list[int]] = {}
         for a, b in chosen:
@@ -174,26 +177,28 @@ class Interleavings:
             if state[root]:
                 continue
             path = [root]
-            rest = [iter((*self._after[root], *after.get(root, ())))]
+            pending = [iter((*self._after[root], *after.get(root, ())))]
             state[root] = 1
             while path:
-                target = next(rest[-1], None)
+                target = next(pending[-1], None)
                 if target is None:
                     state[path.pop()] = 2
-                    rest.pop()
+                    pending.pop()
                 elif state[target] == 1:
                     circle = [*path[path.index(target) :], target]
                     yield [edge for edge in pairwise(circle) if edge in picked and edge[1] not in self._after[edge[0]]]
                 elif not state[target]:
                     state[target] = 1
                     path.append(target)
-                    rest.append(iter((*self._after[target], *after.get(target, ()))))
+                    pending.append(iter((*self._after[target], *after.get(target, ()))))
 
     def _is_late(self, event: int) -> bool:
         return self.script.transactions[self._steps[event].txn].is_late
 
     def _sorted(self, chosen: list[Edge]) -> list[Step]:
-        """All steps in an order that has the edges; a transaction goes on for as long as it can, late ones last."""
+        """Return all steps in an order that contains the edges. A transaction continues as long as it can, late ones
+        come last.
+        """
         after = [list(later) for later in self._after]
         for a, b in chosen:
             after[a].append(b)
@@ -209,6 +214,6 @@ class Interleavings:
             for then in after[event]:
                 missing[then] -= 1
             free = [then for then in after[event] if not missing[then]]
-            # The next one of the same transaction, if it may, comes out of ``ready`` first.
+            # The next event of the same transaction is last in ``ready``, so it is taken first.
             ready += sorted(set(free), key=lambda e: self._steps[e].txn == order[-1].txn)
         return order

@@ -1,8 +1,8 @@
-"""What is to be sent: the statements of each session, and what each read should see.
+"""Scripts: the statements that reproduce a history on a database, and the version that each read should return.
 
-A script comes from a history, most often a predicted one: whom each of its reads saw, they should see again. What the
-transactions did after the boundary of a prediction (``Rest``) is sent, too, as the program would. A written value
-stands for its write: it is an integer of its own, the recorded one where that will do.
+A script is built from a history, usually a predicted one. The operations of its transactions after the boundary
+(``Rest``) are added, because the program would execute them, too. Each write gets a unique integer as its value;
+recorded values are kept if they are such integers.
 """
 
 import re
@@ -19,23 +19,23 @@ from plume_py.history.model import COMMITTED, INITIAL, History
 from plume_py.levels.patterns import BASE, TAPS
 from plume_py.reasoning.predict.predictor.prediction import Run
 
-# Transaction's id -> its statements after those that the history has: ("w" or "append", key, value), ("r", key), or
-# ("r", key, id of whom it should read from if that can be done, None for the initial state).
+# Transaction's id -> its statements after the history's: ("w" or "append", key, value), ("r", key), or
+# ("r", key, id of the preferred writer). The writer is None for the initial state.
 Rest = Mapping[str, Sequence[Sequence[Any]]]
 
-# What an adapter stores: a value that is no integer of this size, and not above the initial 0, gets a number instead.
+# Adapters store integers above the initial 0 and below this. Any other value is replaced by a number.
 LARGEST = 1 << 62
 
-# Orders are looked for among all pairs of writers; and what has more transactions is no prediction.
+# The solver considers all pairs of writers. Predictions have far fewer transactions.
 MAX_TRANSACTIONS = 2_000
 
-# Keys that every database tells apart as we do.
+# Keys that every database distinguishes as we do.
 _PLAIN = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: a read of a key, or a write (or append) of ``value``."""
+    """A read of a key, or a write (or append) of ``value``."""
 
     kind: str  # "r", "w" or "append"
     key: str
@@ -44,7 +44,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a read should see: the last write of this transaction, or INITIAL; ``firm``: the prediction says so."""
+    """The version that a read should return: the last write of transaction ``source``, or INITIAL.
+
+    ``firm``: the prediction requires it.
+    """
 
     source: int
     firm: bool = True
@@ -52,12 +55,12 @@ class Expected:
 
 @dataclass
 class ScriptedTransaction:
-    """A transaction of the script; ``expected``: by the number of its read among its statements."""
+    """A transaction of the script. ``expected`` is by statement number."""
 
     id: str
     session: int
     statements: list[Statement] = field(default_factory=list)
-    is_late: bool = False  # it may do more than is known, so it goes on when the others cannot
+    is_late: bool = False  # it may execute unknown statements, so it continues only when the others cannot
     expected: dict[int, Expected] = field(default_factory=dict)
 
     @property
@@ -86,11 +89,11 @@ class Script:
 
     @property
     def keys(self) -> list[str]:
-        """Every key, as the table has it."""
+        """Every key, by its name in the table."""
         return list(self.names.values())
 
     def add_keys(self, keys: Iterable[Any]) -> None:
-        """Have these in the table as well."""
+        """Add keys to the table."""
         taken = {name.lower() for name in self.names.values()}
         for key in dict.fromkeys(keys):
             own = str(key) if _PLAIN.fullmatch(str(key)) and str(key).lower() not in taken else None
@@ -99,12 +102,12 @@ class Script:
 
     @property
     def statements(self) -> int:
-        """How many there are, without BEGIN and COMMIT."""
+        """The number of statements without BEGIN and COMMIT."""
         return sum(len(txn.statements) for txn in self.transactions)
 
     @cached_property
     def writers(self) -> dict[str, list[int]]:
-        """Key -> the transactions that change it, if any do."""
+        """Key -> the transactions that change it."""
         found: dict[str, list[int]] = {}
         for number, txn in enumerate(self.transactions):
             for key in txn.writes:
@@ -120,10 +123,10 @@ def script(
     keys: Iterable[Any] = (),
     late: Collection[str] = (),
 ) -> Script:
-    """What to send to have ``history`` happen.
+    """Return the statements that reproduce ``history`` on a database.
 
-    ``lists``: its writes were appends, which it says no more. ``keys`` are to be in the table, too. ``late``: the ids
-    of those that read something else than they did when they were observed.
+    ``lists``: its writes were appends, which a predicted history no longer shows. ``keys``: further keys for the table.
+    ``late``: ids of transactions with changed reads.
     """
     resolved = resolve_reads(history)
     wrong = [pattern for pattern in resolved.counts if pattern in BASE]
@@ -132,7 +135,7 @@ def script(
             f"a read of this history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="no order of statements can make it happen; isocheck check shows it",
         )
-    live = int(resolved.live.sum())
+    live = int(resolved.participates.sum())
     if not 0 < live <= MAX_TRANSACTIONS:
         raise InputError(
             f"{live:,} transactions to send", hint=f"confirm takes from 1 to {MAX_TRANSACTIONS:,} that have committed"
@@ -144,11 +147,11 @@ def script(
 
 
 class _Builder:
-    """Transactions of a history become those of a script."""
+    """Converts the transactions of a history into a script."""
 
     def __init__(self, history: History, resolved: Reads, rest: Rest, lists: bool) -> None:
         self._history, self._resolved, self._rest, self._lists = history, resolved, rest, lists
-        self._live = [t for t in range(history.transactions) if resolved.live[t]]
+        self._live = [t for t in range(history.transactions) if resolved.participates[t]]
         self._number = {t: number for number, t in enumerate(self._live)}
         self._by_id = {str(history.txn_label[t]): t for t in self._live}
         self._ops = {t: list(self._operations(t)) for t in self._live}
@@ -164,7 +167,7 @@ class _Builder:
             yield kind, key, value[0] if value and kind != "r" else None
 
     def built(self, keys: Iterable[Any]) -> Script:
-        """The whole script; sessions without a transaction go."""
+        """Return the script. Sessions without a transaction are left out."""
         names = _names((*(key for ops in self._ops.values() for _, key, _ in ops), *keys))
         transactions = [self._transaction(t, names) for t in self._live]
         sessions: dict[int, list[int]] = {}
@@ -184,7 +187,7 @@ class _Builder:
         return made
 
     def _expected(self, t: int) -> Iterator[tuple[int, Expected]]:
-        """(number of a statement, what it should see)."""
+        """Yield statement numbers with the expected version."""
         resolved, first = self._resolved, int(self._history.txn_start[t])
         for i in range(int(resolved.read_start[t]), int(resolved.read_start[t + 1])):
             source = int(resolved.read_source[i])
@@ -196,7 +199,7 @@ class _Builder:
                 yield i, Expected(source, firm=False)
 
     def _own_reads(self, t: int) -> set[int]:
-        """Statements that read what it has written itself; a list that ends in own appends is read so, too."""
+        """Return the statements that read an own write. A list that ends in own appends counts as such."""
         written, own = set(), set()
         for i, (kind, key, _) in enumerate(self._ops[t]):
             if kind != "r":
@@ -207,7 +210,7 @@ class _Builder:
 
 
 def _values(written: dict[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
-    """Of each write its integer: the recorded ones if they are integers above 0, each once."""
+    """Return an integer for each write: the recorded values if these are unique integers from 1 to LARGEST."""
     recorded = list(written.values())
     if all(type(value) is int and 0 < value < LARGEST for value in recorded) and len(set(recorded)) == len(recorded):
         return written
@@ -215,7 +218,7 @@ def _values(written: dict[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
 
 
 def _names(keys: Iterable[Any]) -> dict[Any, str]:
-    """Of each key its name in the table: its own, unless a database might take it for another one's."""
+    """Return a table name for each key: its text, unless a database might confuse it with another key."""
     distinct = list(dict.fromkeys(keys))
     times = Counter(str(key).lower() for key in distinct)
     plain = {key: str(key) for key in distinct if _PLAIN.fullmatch(str(key)) and times[str(key).lower()] == 1}
@@ -224,12 +227,12 @@ def _names(keys: Iterable[Any]) -> dict[Any, str]:
 
 
 def _free(taken: Collection[str]) -> Iterator[str]:
-    """Names that are not taken."""
+    """Yield names that are not taken."""
     return (name for number in count(1) if (name := f"k{number}") not in taken)
 
 
 def rest_of(observed: History, run: Run) -> dict[str, list[list[Any]]]:
-    """What the transactions of a predicted run did after its boundary, when they were observed."""
+    """Return the operations of the run's transactions after the boundary, as observed."""
     found: dict[str, list[list[Any]]] = {}
     for t, end in run.prefix.items():
         ops = [observed.op(o) for o in range(end, int(observed.txn_start[t + 1]))]
@@ -240,7 +243,7 @@ def rest_of(observed: History, run: Run) -> dict[str, list[list[Any]]]:
 
 
 def rest_of_replay(observed: History, run: Run, replayed: History) -> dict[str, list[list[Any]]]:
-    """The same for a program whose predicted run was replayed without divergence: what it did then."""
+    """Return the operations after the boundary in a replay without divergence."""
     kept = {str(observed.txn_label[t]): end - int(observed.txn_start[t]) for t, end in run.prefix.items()}
     resolved = resolve_reads(replayed)
     source = dict(zip(resolved.read_op.tolist(), resolved.read_source.tolist(), strict=True))

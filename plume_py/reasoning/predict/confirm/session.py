@@ -1,7 +1,8 @@
-"""One session of a replay: a connection and a thread, in which the bodies of transactions run.
+"""One session of an execution: a connection, and a thread that runs the transactions' code.
 
-A body asks for each of its statements, and gets it when it is allowed to; so its order among those of the others is for
-somebody else to say (``execution``). What a recorded transaction does is fixed; a program's depends on what it reads.
+The code of a transaction (Body) requests each statement and blocks until it is permitted, so module execution
+determines the order across sessions. A recorded transaction has fixed statements; the statements of a program depend on
+what it reads.
 """
 
 import threading
@@ -18,12 +19,12 @@ BEGIN, READ, CHANGE, COMMIT, ROLLBACK = "begin", "read", "change", "commit", "ro
 
 
 class _UndoneError(BaseException):
-    """The transaction is over, by no wish of its own; nothing that a body catches."""
+    """The database ended the transaction. Derived from BaseException, so that program code does not catch it."""
 
 
 @dataclass(frozen=True)
 class Asks:
-    """What a session wants to do next."""
+    """A message: the session requests permission for its next kind of statement."""
 
     session: int
     what: str
@@ -31,12 +32,12 @@ class Asks:
 
 @dataclass(frozen=True)
 class Did:
-    """What it did, and what came of it: what was read, or what went wrong."""
+    """A message: a statement with its result, which is the value read or an exception."""
 
     session: int
     what: str
     key: str = ""
-    value: int = 0  # written
+    value: int = 0  # that was written
     answer: Any = None
 
 
@@ -44,55 +45,53 @@ Message = Asks | Did
 
 
 class Body:
-    """What a transaction does; ``key`` and ``value`` are those of the table."""
+    """The code of a transaction, with the table's keys and values."""
 
     def __call__(self, statements: "Statements") -> None:
-        """Do it; Rollback if it does not want to commit."""
+        """Execute the transaction. Raise Rollback in order not to commit."""
         raise NotImplementedError
 
 
 class Statements:
-    """What a body may do: each call comes back when it was done."""
+    """The statements that a Body may execute. Each call returns when the statement is done."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
 
     def read(self, key: str) -> Value:
-        """What the database shows."""
         value: Value = self._session.do(READ, key)
         return value
 
     def change(self, key: str, value: int) -> None:
-        """Write it, or append it."""
+        """Write the value, or append it."""
         self._session.do(CHANGE, key, value)
 
 
 class Session(threading.Thread):
-    """A connection; it says what it wants, waits until it may, and says what came of it."""
+    """A connection with a thread: it requests a statement, waits for permission, and reports the result."""
 
-    def __init__(self, adapter: Adapter, number: int, isolation: str, tell: Callable[[Message], None]) -> None:
+    def __init__(self, adapter: Adapter, number: int, isolation: str, send: Callable[[Message], None]) -> None:
         super().__init__(name=f"session {number}", daemon=True)
-        self._number, self._isolation, self._tell = number, isolation, tell
+        self._number, self._isolation, self._send = number, isolation, send
         self._lists = adapter.setup.lists
         self.connection: Connection = adapter.connect()
         self._bodies: SimpleQueue[Body | None] = SimpleQueue()
         self._gate: SimpleQueue[bool] = SimpleQueue()
 
     def perform(self, body: Body) -> None:
-        """Begin with this transaction."""
+        """Start this transaction."""
         self._bodies.put(body)
 
     def go_on(self) -> None:
-        """It may do what it asked for."""
+        """Permit the requested statement."""
         self._gate.put(True)
 
     def end(self) -> None:
-        """Whatever it is waiting for."""
+        """End the thread, whatever it waits for."""
         self._gate.put(False)
         self._bodies.put(None)
 
     def run(self) -> None:
-        """One transaction after the other."""
         try:
             while (body := self._bodies.get()) is not None:
                 self._transact(body)
@@ -111,23 +110,23 @@ class Session(threading.Thread):
                 self.do(COMMIT)
         except _UndoneError:
             pass
-        except Exception as error:  # of a program
-            self._tell(Did(self._number, ROLLBACK, answer=error))
+        except Exception as error:  # of the program
+            self._send(Did(self._number, ROLLBACK, answer=error))
 
     def do(self, what: str, key: str = "", value: int = 0, reason: Exception | None = None) -> Any:
-        """Ask, wait, do it, tell; a refusal ends the transaction."""
-        self._tell(Asks(self._number, what))
+        """Request the statement, wait, execute it, and report the result. An error ends the transaction."""
+        self._send(Asks(self._number, what))
         if not self._gate.get():
             raise _UndoneError
         try:
             answer = self._call(what, key, value)
-        except Exception as error:  # told to the one who conducts, and to be judged there
+        except Exception as error:  # the receiver of messages decides what it means
             if isinstance(error, AbortedError):
                 with suppress(Exception):
                     self.connection.rollback()
-            self._tell(Did(self._number, what, key, value, error))
+            self._send(Did(self._number, what, key, value, error))
             raise _UndoneError from None
-        self._tell(Did(self._number, what, key, value, reason or answer))
+        self._send(Did(self._number, what, key, value, reason or answer))
         return answer
 
     def _call(self, what: str, key: str, value: int) -> Any:

@@ -1,1 +1,1 @@
-"""From one observed run to another that its level allows and that is not serializable."""
+"""Search runs that a level allows and that violate the target, from one observed run."""

@@ -1,8 +1,9 @@
-"""The axioms of the levels over literals: what a transaction sees, and which reads that contradicts.
+"""The axioms of all levels as literals: what a transaction sees, and which reads contradict that.
 
-Every level says the same thing: of the writers of a key that a transaction sees, it reads from the one that commits
-last. They differ in what is seen (docs/levels.md, "a level per transaction"), so one definition serves them all, one
-level for everyone or a level for each, and an order that is to be found as well as one that is given.
+Every level has the same axiom: a transaction reads a key from the writer that commits last among the writers that it
+sees. Levels differ in what is seen (docs/levels.md, "a level per transaction"). So one definition serves one level for
+all transactions and a level for each. It also serves an order that is a variable, when searching runs, and one that is
+given, when refuting them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from itertools import combinations
 
 from plume_py.base.logic import FALSE, TRUE, Literal, Order
 from plume_py.history.model import INITIAL
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT
 from plume_py.reasoning.predict.predictor.observed_run import Read
 from plume_py.reasoning.predict.predictor.run_encoding import RunView, direct
@@ -18,9 +19,10 @@ from plume_py.reasoning.synth.visibility import Sees, Visibility
 
 
 class OneSidedVisibility(Visibility):
-    """Who sees whom, where levels are known but the order may not be.
+    """Visibility between nodes, for given levels; the order may be given or variable.
 
-    What is passed on by those who are seen gets variables, true at least where they must be, which is all that counts.
+    Visibility through other transactions gets variables that are true at least where they must be. That suffices,
+    because the axioms only use visibility as a premise.
     """
 
     def __init__(self, view: RunView, levels: Sequence[str], order: Order) -> None:
@@ -29,7 +31,7 @@ class OneSidedVisibility(Visibility):
             shared = sorted(writes[a].keys() & writes[b].keys())
             return view.formula.any_of(all_of((view.writes(a, key), view.writes(b, key))) for key in shared)
 
-        self.bits = [sees(level) for level in levels]
+        self.bits = [visibility_bits(level) for level in levels]
         each = {bits: Sees.of(bits) for bits in self.bits}
         super().__init__(
             view.formula, [each[bits] for bits in self.bits], order.before, lambda a, b: direct(view, a, b), both_write
@@ -42,7 +44,10 @@ class OneSidedVisibility(Visibility):
             self._close(b, uniform=len(closed) == size)
 
     def _close(self, b: int, uniform: bool) -> None:
-        """Near ones are seen, and what they see; if everybody passes on, going back in near steps is enough."""
+        """Require that node b sees its near nodes and all that they see.
+
+        If all nodes have a transitive level, following near steps suffices; otherwise any visible node passes on.
+        """
         near, size = self.near(b), len(self.bits)
         for s, literal in near.items():
             self.formula.require(-literal, self._seen[s, b])
@@ -51,14 +56,14 @@ class OneSidedVisibility(Visibility):
             self._pass_on(literal, s, b)
 
     def _pass_on(self, sees: Literal, s: int, b: int) -> None:
-        """If b sees s, it sees what s sees."""
+        """Require that b sees all that s sees if b sees s."""
         for a in range(len(self.bits)):
             if a not in (s, b):
                 self.formula.require(-sees, -self.sees(a, s), self._seen[a, b])
 
 
 def contradictions(view: RunView, levels: Sequence[str], order: Order) -> Iterator[tuple[Literal, ...]]:
-    """Every way to break the levels: literals that must not all be true."""
+    """Yield every way to violate the levels, as literals that must not all be true."""
     observed = view.observed
     visibility = OneSidedVisibility(view, levels, order)
     for nodes in observed.sessions:
@@ -72,7 +77,7 @@ def contradictions(view: RunView, levels: Sequence[str], order: Order) -> Iterat
 
 
 def _stale(view: RunView, visibility: OneSidedVisibility, read: Read, writer: int) -> Iterator[tuple[Literal, ...]]:
-    """The read sees ``writer`` although its transaction sees a later one."""
+    """Yield contradictions: the read returns the value of ``writer`` although its transaction sees a later writer."""
     for other in view.observed.writers[read.key]:
         if other in (writer, read.node):
             continue
@@ -88,6 +93,6 @@ def _stale(view: RunView, visibility: OneSidedVisibility, read: Read, writer: in
 
 
 def _read_before(view: RunView, read: Read, other: int) -> Literal:
-    """RC: has the transaction read from ``other`` before this read?"""
+    """Return whether the transaction has read from ``other`` before this read (RC)."""
     earlier = (r for r in view.observed.reads_of[read.node] if r.op < read.op and other in r.writers)
     return view.formula.any_of(view.selects(r, other) for r in earlier)

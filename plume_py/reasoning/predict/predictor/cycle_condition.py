@@ -1,8 +1,8 @@
-"""A sufficient condition for a run to break the target: orders that every commit order must obey form a cycle.
+"""A sufficient condition for a run to violate the target: a cycle of edges that every commit order must obey.
 
-A writer that comes before a reader comes before what was read, and a reader comes before whoever overwrote what it
-read. "Comes before" is here session order and reads-from, and nothing that is derived from what was derived: that is
-left to the exact search. Literals are true only where they have a reason, so no order can justify itself.
+If a writer is visible to a reader, it precedes the writer that was read from; a reader precedes the transactions that
+overwrite its read. Visibility here is session order, reads-from, and for SI two steps of these; the exact search does
+without this restriction. Each literal is true only if one of its reasons is true, so that no edge justifies itself.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ Reasons = dict[tuple[int, int], list[Literal]]
 
 
 class ForcedCycle:
-    """The orders that a run forces; ``literal`` asks for a cycle of them."""
+    """The edges that a run forces. Assuming ``literal`` asks for a run with a cycle of them."""
 
     def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
         limits.check()
@@ -27,7 +27,7 @@ class ForcedCycle:
         self._size = runs.observed.size
         self._pairs = [(a, b) for a in range(self._size) for b in range(self._size) if a != b]
         self._direct = {pair: lit for pair in self._pairs if (lit := direct(runs, *pair)) != FALSE}
-        self._loops: list[Literal] = []  # each true only if somebody would come before itself
+        self._loops: list[Literal] = []  # each is true only if some node precedes itself
         limits.check()
         edges = self._serial_edges() if target == STRONGEST else self._snapshot_edges()
         self.literal = self._cycle(edges)
@@ -36,7 +36,7 @@ class ForcedCycle:
         return self._direct.get((a, b), FALSE)
 
     def _reasoned(self, reasons: Iterable[Literal]) -> Literal:
-        """A literal that is true only if one of the reasons is."""
+        """Return a literal that is true only if one of the reasons is."""
         distinct = {reason for reason in reasons if reason != FALSE}
         if TRUE in distinct:
             return TRUE
@@ -47,11 +47,11 @@ class ForcedCycle:
         return literal
 
     def _both(self, *literals: Literal) -> Literal:
-        """A literal that is true only if all of these are; most often one of them is known to be false."""
+        """Return a literal that is true only if all of these are. Usually one of them is FALSE."""
         return FALSE if FALSE in literals else self.formula.all_of(literals)
 
     def _overwrites(self) -> Relation:
-        """(a, b): a read what b overwrote."""
+        """Return the edges (a, b): b overwrote a version that a read."""
         reasons: Reasons = {}
         for read, writer, _ in self.runs.choices():
             for other in self.runs.observed.writers[read.key]:
@@ -62,7 +62,7 @@ class ForcedCycle:
         return {pair: self._reasoned(found) for pair, found in reasons.items()}
 
     def _overwritten(self, sees: Relation) -> Reasons:
-        """(a, b): some reader of b's write sees a's as well, so a comes before b."""
+        """Return reasons for (a, b): some transaction read from b and sees a, which wrote the key, too."""
         reasons: Reasons = {}
         for read, writer, _ in self.runs.choices():
             for other in self.runs.observed.writers[read.key]:
@@ -80,7 +80,9 @@ class ForcedCycle:
         return {pair: self._reasoned(found) for pair, found in reasons.items()}
 
     def _snapshot_edges(self) -> Relation:
-        """For SI a reader may commit after what it does not see; but whatever it sees commits before that."""
+        """Return the edges for SI: a reader may commit after a writer that it does not see, but what it sees precedes
+        that writer.
+        """
         unseen, conflict = self._overwrites(), self._conflicts()
         sees = self._seen_in_two_steps()
         edges = self._overwritten(sees)
@@ -89,7 +91,7 @@ class ForcedCycle:
             for a in range(self._size):
                 if a not in (t, b):
                     edges.setdefault((a, b), []).append(self._both(sees.get((a, t), FALSE), misses))
-        # whoever is seen by someone that misses it would come before itself
+        # If t sees a and also does not, a precedes itself.
         self._loops = [self._both(sees.get((a, t), FALSE), misses) for (t, a), misses in unseen.items()]
         for pair, literal in self._direct.items():
             edges.setdefault(pair, []).append(literal)
@@ -119,14 +121,14 @@ class ForcedCycle:
         }
 
     def _cycle(self, edges: Relation) -> Literal:
-        """An assumption: there is a set of nodes of which each has an edge into the set."""
+        """Return an assumption: some set of nodes has, for each member, an edge to a member of the set."""
         formula = self.formula
-        asked = formula.variable()
+        assumed = formula.variable()
         member = [formula.variable() for _ in range(self._size)]
-        formula.require(-asked, *member, *self._loops)
+        formula.require(-assumed, *member, *self._loops)
         onward: list[list[Literal]] = [[] for _ in range(self._size)]
         for (a, b), edge in edges.items():
             onward[a].append(self._both(member[b], edge))
         for a, reasons in enumerate(onward):
             formula.require(-member[a], *reasons)
-        return asked
+        return assumed

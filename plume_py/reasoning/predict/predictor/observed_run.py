@@ -1,8 +1,8 @@
-"""What prediction works on: the external reads and the writes of one observed run, and where it may be cut.
+"""The model of an observed run: its external reads, its writes, and the positions (cuts) where a session may end.
 
-Nodes are the transactions that matter, numbered session by session as in the history. Whatever only the initial state
-wrote is left out, and with it most reads of real programs: such a read can see nothing else. It still is a place at
-which the run may be cut.
+Nodes are the transactions that matter, numbered session by session as in the history. Keys that only the initial state
+wrote are left out, and with them most reads of real programs, because such reads cannot change. They remain positions
+where a session may end.
 """
 
 from bisect import bisect_right
@@ -21,38 +21,38 @@ from plume_py.levels.patterns import BASE, TAPS
 
 Boundary = Literal["strict", "relaxed"]
 
-# By transaction: its external reads in program order, each an operation and the transaction that it read from or
-# INITIAL, None where that is not known.
+# Transaction -> its external reads in program order: operation, and its writer. The writer is a transaction or INITIAL,
+# or None if it is unknown.
 ExternalReads = dict[int, list[tuple[int, int | None]]]
 
-# Reads that are wrong in themselves: there is no run to start from.
+# Unreadable, aborted, thin-air and intermediate reads: prediction cannot start from such a run.
 WRONG_READS = frozenset(BASE)
 
 
 @dataclass(frozen=True)
 class Read:
-    """An external read that could have seen something else."""
+    """An external read that could have returned another version."""
 
     number: int
     node: int
     op: int
     key: int
-    observed: int | None  # the node it read from, or INITIAL; None: not known, as its transaction's outcome is not
-    writers: tuple[int, ...]  # whom it could read from: nodes, and INITIAL
+    observed: int | None  # the node it read from, or INITIAL; None if unknown, with the transaction's outcome
+    writers: tuple[int, ...]  # possible writers: nodes, and INITIAL
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A place at which a session may end: after this read, or after its whole transaction."""
+    """A position where a session may end: after this read (strict), or after its transaction (relaxed)."""
 
     op: int
     txn: int  # of the history
-    node: int  # NOBODY where that transaction is no node
+    node: int  # NOBODY if this transaction has no node
 
 
 @dataclass
 class Observed:
-    """One run, reduced to what prediction needs."""
+    """One run, reduced to the nodes, reads and writes that prediction needs."""
 
     history: History
     boundary: Boundary
@@ -60,10 +60,10 @@ class Observed:
     sessions: list[list[int]] = field(default_factory=list)  # nodes
     cuts: list[list[Cut]] = field(default_factory=list)  # by session
     reads: list[Read] = field(default_factory=list)
-    writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its last write, the one that is seen
-    first_writes: list[dict[int, int]] = field(default_factory=list)  # from which on a node that is cut writes the key
-    first_op: list[int] = field(default_factory=list)  # node -> its first event, kept or not
-    live: list[int] = field(default_factory=list)  # transactions that count, nodes or not
+    writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its last write, which others read
+    first_writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its first write
+    first_op: list[int] = field(default_factory=list)  # node -> its first write or external read, of any key
+    live: list[int] = field(default_factory=list)  # transactions that participate, with or without a node
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -73,17 +73,17 @@ class Observed:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.txns)
 
     @cached_property
     def session_of(self) -> list[int]:
-        """node -> session."""
+        """Node -> session."""
         return [int(self.history.txn_session[t]) for t in self.txns]
 
     @cached_property
     def writers(self) -> dict[int, list[int]]:
-        """key -> the nodes that write it."""
+        """Key -> the nodes that write it."""
         found: dict[int, list[int]] = {}
         for node, written in enumerate(self.writes):
             for key in written:
@@ -92,30 +92,30 @@ class Observed:
 
     @cached_property
     def reads_of(self) -> list[list[Read]]:
-        """node -> its reads in program order."""
+        """Node -> its reads in program order."""
         found: list[list[Read]] = [[] for _ in self.txns]
         for read in self.reads:
             found[read.node].append(read)
         return found
 
     def precedes(self, a: int, b: int) -> bool:
-        """Does node a come before node b in their session?"""
+        """Return whether node a precedes node b in their session."""
         return a < b and self.session_of[a] == self.session_of[b]
 
     def cuts_before(self, session: int, op: int) -> int:
-        """How many cuts of the session end it before operation ``op``: those of earlier reads, or transactions."""
+        """Return how many cuts of the session end it before operation ``op``."""
         return bisect_right(self._ends[session], op)
 
     @cached_property
     def _ends(self) -> list[list[int]]:
-        """session -> of each cut, the first operation that it leaves out."""
+        """Session -> for each cut, the first operation after it."""
         if self.boundary == "strict":
             return [[cut.op + 1 for cut in cuts] for cuts in self.cuts]
         return [[int(self.history.txn_start[cut.txn + 1]) for cut in cuts] for cuts in self.cuts]
 
 
 def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool = True) -> Observed:
-    """The model of a run; ``conflicts``: keys matter that two transactions write and nobody reads."""
+    """Return the model of a run. ``conflicts`` includes keys that two transactions write and no transaction reads."""
     resolved = resolve_reads(history)
     wrong = [pattern for pattern in resolved.counts if pattern in WRONG_READS]
     if wrong:
@@ -123,7 +123,7 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
             f"a read of the observed history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="isocheck shows it; prediction starts from a run that keeps the target",
         )
-    observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
+    observed = Observed(history, boundary, live=np.flatnonzero(resolved.participates).tolist())
     external = _external_reads(history, resolved)
     writes = {t: _writes(history, t) for t in observed.live}
     kept = _relevant_keys(history, external, writes, conflicts)
@@ -134,19 +134,23 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
 
 
 def _external_reads(history: History, resolved: Reads) -> ExternalReads:
-    """A list that ends in own appends also shows what others appended before; as a register it is an own read."""
+    """Return the external reads of all live transactions.
+
+    A list that ends in own appends also shows what others appended before. Lists count as registers here, so it is an
+    own read.
+    """
     start, ops, sources = resolved.read_start, resolved.read_op.tolist(), resolved.read_source.tolist()
     own = _own_reads(history)
     return {
         t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1])) if ops[i] not in own]
         if resolved.judged[t]
         else [(o, None) for o in _reads_of_others(history, t)]
-        for t in np.flatnonzero(resolved.live).tolist()
+        for t in np.flatnonzero(resolved.participates).tolist()
     }
 
 
 def _reads_of_others(history: History, t: int) -> Iterator[int]:
-    """The reads of a transaction whose outcome is not known, of keys that it has not written before."""
+    """Yield the reads of a transaction of unknown outcome, of keys that it has not written before."""
     written = set()
     for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
         if history.op_kind[o] & 1:
@@ -156,7 +160,7 @@ def _reads_of_others(history: History, t: int) -> Iterator[int]:
 
 
 def _own_reads(history: History) -> set[int]:
-    """The list reads that follow an own append to the same key."""
+    """Return the list reads that follow an own append to the same key."""
     own: set[int] = set()
     if history.lists is None:
         return own
@@ -171,7 +175,7 @@ def _own_reads(history: History) -> set[int]:
 
 
 def _writes(history: History, t: int) -> list[tuple[int, int]]:
-    """(key, operation) of all its writes in program order."""
+    """Return (key, operation) of all writes in program order."""
     ops = np.arange(history.txn_start[t], history.txn_start[t + 1])
     ops = ops[(history.op_kind[ops] & 1) == 1]
     return list(zip(history.op_key[ops].tolist(), ops.tolist(), strict=True))
@@ -225,12 +229,14 @@ def _possible_writers(observed: Observed, reader: int, key: int, seen: int | Non
 
 
 def has_initial_state(history: History) -> bool:
-    """Is there a state before all transactions that a read can see?"""
+    """Return whether there is an initial state that a read can return."""
     return history.initial is not None or history.init_txn != NOBODY
 
 
 def _add_cuts(observed: Observed, external: ExternalReads) -> None:
-    """Reads of one transaction between which nothing is kept are one place; so are transactions that are no nodes."""
+    """Add the cuts. Adjacent reads without a relevant operation between them share a cut, as do transactions without a
+    node.
+    """
     history = observed.history
     node_of = observed.node_of
     kept = {read.op for read in observed.reads}

@@ -1,4 +1,4 @@
-"""What comes of a question: predictions, or that there are none, and what it took."""
+"""The result of a prediction: the predicted runs, or the reason why there are none, with statistics."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,17 +14,17 @@ from plume_py.reasoning.predict.predictor.prediction import Prediction
 
 @dataclass
 class PredictionResult:
-    """What was predicted; ``ok`` is True if nothing can be, False if something was, None if undecided."""
+    """The result. ``ok`` is True if no run can be predicted, False if one was, None if undecided."""
 
     level: str
     target: str
     boundary: Boundary
     exact: bool
     predictions: list[Prediction] = field(default_factory=list)
-    complete: bool = False  # nothing else is to be found, by the strategy chosen
+    complete: bool = False  # no further prediction exists, by the strategy chosen
     reason: str | None = None  # why it is undecided
-    window: int | None = None  # transactions in a row that were looked at together
-    unconfirmed: int = 0  # predicted within a window, but not so in the whole run
+    window: int | None = None  # number of consecutive transactions per window
+    unconfirmed: int = 0  # predicted within a window, but not valid in the whole run
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
     cpu_seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
@@ -39,7 +39,7 @@ class PredictionResult:
 
     @contextmanager
     def ended_by_limits(self) -> Iterator[None]:
-        """Limits of time and memory leave undecided what is not decided by then."""
+        """Turn a limit of time or memory into an undecided result."""
         try:
             yield
         except LimitError as error:
@@ -48,7 +48,7 @@ class PredictionResult:
             self.reason = "stopped: no more memory to be had"
 
     def add_effort(self, other: "PredictionResult") -> None:
-        """Time adds up; of sizes the largest counts."""
+        """Add the times of another result; keep the larger of the sizes."""
         for mine, more in ((self.seconds, other.seconds), (self.cpu_seconds, other.cpu_seconds)):
             for phase, seconds in more.items():
                 mine[phase] += seconds
@@ -57,7 +57,7 @@ class PredictionResult:
 
 
 def new_outcome(level: str, target: str, boundary: Boundary, exact: bool) -> PredictionResult:
-    """That of a question; ValueError if it is none."""
+    """Return an empty result. Raise ValueError if ``target`` cannot be predicted from ``level``."""
     name = parse_level(level) or level
     if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
         raise ValueError(f"cannot predict from {level} to {target}")

@@ -1,4 +1,4 @@
-"""A predicted run, as plain data, and the history that it is."""
+"""Predicted runs as plain data, and their histories."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from plume_py.reasoning.predict.predictor.run_encoding import Runs
 
 @dataclass(frozen=True)
 class ReadChange:
-    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL.
+    """A read with another writer than observed. Writers are transactions of the observed history, or INITIAL.
 
-    What a transaction of unknown outcome saw is not known (None).
+    The observed writer is None (unknown) for a transaction of unknown outcome.
     """
 
     txn: int
@@ -29,17 +29,19 @@ class ReadChange:
 
 @dataclass(frozen=True)
 class Run:
-    """Which part of the observed run is kept, and what its reads see; all numbers are of the observed history."""
+    """The part of the observed run that is kept, and the writers that its reads return. Numbers are of the observed
+    history.
+    """
 
     boundary: Boundary
     ends: tuple[int, ...]  # session -> operation of its boundary read (relaxed: some read of its boundary transaction)
     prefix: dict[int, int]  # transaction -> the first of its operations that is left out
-    sources: dict[int, int]  # operation of an external read -> transaction it sees, or INITIAL
+    sources: dict[int, int]  # operation of an external read -> its writer: a transaction, or INITIAL
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A run that keeps the level and breaks the target."""
+    """A run that satisfies the level and violates the target."""
 
     run: Run
     changes: tuple[ReadChange, ...]
@@ -48,12 +50,12 @@ class Prediction:
 
     @property
     def violation(self) -> Violation:
-        """The counterexample that names it."""
+        """The first counterexample, after which the prediction is named."""
         return self.result.violations[0]
 
 
 def decode(runs: Runs) -> Run:
-    """The run in the last solution."""
+    """Return the run in the formula's last solution."""
     observed, value = runs.observed, runs.formula.value
     history = observed.history
     places = runs.session_ends()
@@ -61,7 +63,7 @@ def decode(runs: Runs) -> Run:
     chosen = {read.op: writer for read, writer, literal in runs.choices() if value(literal)}
     late = {observed.txns[node] for node in range(observed.size) if value(runs.late(node))}
     sources = {op: INITIAL if writer == INITIAL else observed.txns[writer] for op, writer in chosen.items()}
-    gone: dict[int, int] = {}  # session -> its first late transaction: those that are no nodes come after it, too
+    gone: dict[int, int] = {}  # session -> its first late transaction; later ones without a node are late, too
     for t in late:
         gone[int(history.txn_session[t])] = min(t, gone.get(int(history.txn_session[t]), t))
     kept = {t: end for t, end in _prefix(observed, ends) if t < gone.get(int(history.txn_session[t]), t + 1)}
@@ -81,7 +83,7 @@ def _prefix(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, in
 
 
 def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
-    """The reads that see someone else, in the order of the history."""
+    """Return the reads with another writer than observed, in the order of the history."""
     found = []
     for read in observed.reads:
         source = run.sources.get(read.op)
@@ -92,13 +94,16 @@ def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
 
 
 def running_order(history: History, run: Run) -> list[int]:
-    """Its transactions, so that writers come before readers and sessions are in order; boundary ones come late."""
+    """Return the run's transactions, with writers before their readers and each session in order.
+
+    Boundary transactions come as late as possible.
+    """
     owner = {o: t for t, end in run.prefix.items() for o in range(int(history.txn_start[t]), end)}
     before: dict[int, set[int]] = {t: set() for t in run.prefix}
     for o, source in run.sources.items():
         if source != INITIAL:
             before[owner[o]].add(source)
-    last: dict[int, int] = {}  # session -> the transaction before
+    last: dict[int, int] = {}  # session -> its previous transaction
     for t in sorted(run.prefix):
         s = int(history.txn_session[t])
         if s in last:
@@ -125,10 +130,10 @@ def running_order(history: History, run: Run) -> list[int]:
 def history_of(
     observed: Observed, run: Run, levels: Mapping[int, str] | None = None, *, committed: bool = False
 ) -> History:
-    """The predicted run as a history; ``levels`` of transactions that do not carry their own.
+    """Return the predicted run as a history. ``levels`` are for transactions that do not declare one.
 
-    ``committed``: with what boundary transactions wrote behind the boundary in the observed run.
-    A written value stands for its writer. Where it would not tell its writer apart, it is replaced by the writer's id.
+    ``committed`` adds the writes of boundary transactions after the boundary, as observed. A written value identifies
+    its writer; a value that does not is replaced by the writer's id.
     """
     history = observed.history
     implicit = history.initial is not None or history.init_txn != NOBODY
@@ -137,7 +142,7 @@ def history_of(
     builder = HistoryBuilder(initial, implicit_initial=implicit)
     labels = [history.session_label[s] for s in range(history.sessions)]
     if len(set(map(str, labels))) < len(labels):
-        labels = list(range(history.sessions))  # two sessions of one name must not become one
+        labels = list(range(history.sessions))  # sessions with equal names must stay separate
     for t in sorted(run.prefix):
         level = None if levels is None else levels.get(t)
         if level is None and history.txn_level is not None and history.txn_level[t]:
@@ -162,7 +167,7 @@ def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iter
             source = run.sources[o]
             node = INITIAL if source == INITIAL else observed.node_of[source]
             yield "r", name, values.initial if node == INITIAL else values.written(observed.writes[node][key])
-        elif not unknown:  # a read that cannot change: its own write, or the initial state
+        elif not unknown:  # a read that cannot change: of an own write, or of the initial state
             yield "r", name, own.get(key, values.initial)
 
 
@@ -173,7 +178,7 @@ def _later_writes(history: History, run: Run, t: int, values: "_Values") -> Iter
 
 
 class _Values:
-    """What a version is called: by its value where that is enough."""
+    """Unique values for versions: the observed value, or a made-up one if it does not identify its writer."""
 
     def __init__(self, observed: Observed, initial: Atom) -> None:
         self._history, self.initial = observed.history, initial
@@ -194,10 +199,10 @@ class _Values:
                         self._ambiguous |= {o, other}
 
     def written(self, o: int) -> Atom:
-        """The value that operation ``o`` wrote."""
+        """Return the value that operation ``o`` wrote."""
         if o in self._ambiguous:
             name = f"{self._history.txn_label[self._owner[o]]}#{o}"
-            while name in self._taken:  # ending in the operation's number, made-up names differ from each other
+            while name in self._taken:  # made-up names differ from each other by the operation's number at their end
                 name = f"#{name}"
             return name
         return self._history.value(int(self._history.op_version[o]))

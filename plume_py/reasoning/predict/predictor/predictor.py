@@ -1,4 +1,12 @@
-"""``predict``: from one observed run to the runs that could have been and that break the target."""
+"""Predict runs that satisfy a level and violate the target, from one observed run (IsoPredict).
+
+All runs within the boundary are solutions of one formula (run_encoding) that requires the level's axioms. A sufficient
+condition, a forced cycle, is tried first. With ``exact``, a refutation search follows. It proposes a run that satisfies
+the level and looks for a commit order that shows that the run satisfies the target. Such an order becomes a lemma that
+excludes all runs for which it is a valid commit order. If no run remains, nothing can be predicted.
+
+Each run found is simplified and then confirmed by the checker and by the rules of the boundary.
+"""
 
 import time
 from collections.abc import Sequence
@@ -11,7 +19,7 @@ import numpy as np
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FixedOrder, Formula, Literal, TotalOrder
-from plume_py.base.logic.cegis import RefutationSearch
+from plume_py.base.logic.sat import RefutationSearch
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
@@ -32,11 +40,11 @@ if TYPE_CHECKING:
 # Levels at which it matters which transactions write the same keys.
 CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
 
-# What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
-# the third power of that), and choices of a read times writers of its key.
+# Beyond this size, the formula would fill the memory: relevant transactions (the formula grows with the third power),
+# and the sum over reads of possible writers times writers of the key.
 MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
 
-# Solutions tried to make a prediction change fewer reads.
+# Number of solver calls to make a prediction change fewer reads.
 ATTEMPTS = 30
 
 
@@ -53,11 +61,11 @@ def predict(
     assume: str | None = None,
     engine: Discipline | None = None,
 ) -> PredictionResult:
-    """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
+    """Predict up to ``count`` runs within the boundary that satisfy ``level`` and violate ``target``.
 
-    ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
-    itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
-    is.
+    Each has another anomaly. ``level`` may be "declared". The observed history should satisfy the target; otherwise it
+    may be a prediction itself. With ``engine``, only runs that such a database could schedule are predicted.
+    docs/predict.md defines predictions.
     """
     outcome = new_outcome(level, target, boundary, exact)
     limits = limits or Limits()
@@ -68,7 +76,7 @@ def predict(
 
 @dataclass
 class _Simpler:
-    """The simplest run so far, and what was asked of it."""
+    """The simplest run so far, and the literals that it had to satisfy."""
 
     best: Run
     wishes: list[Literal]
@@ -93,12 +101,12 @@ class Predictor:
         try:
             with self._timed("generate"):
                 self._state(history)
-        except BaseException:  # a limit, most often; the solver's memory is not Python's to free
+        except BaseException:  # usually a limit; Python does not free the solver's memory
             self._formula.close()
             raise
 
     def _state(self, history: History) -> None:
-        """Write the question down as a formula."""
+        """Build the formula."""
         outcome, engine = self.outcome, self._engine
         conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
         self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
@@ -166,14 +174,14 @@ class Predictor:
             simpler = _Simpler(decode(self.runs), [])
             try:
                 self._simplify(simpler)
-            except LimitError:  # there is a prediction already
+            except LimitError:  # the unsimplified prediction is valid
                 self.outcome.predictions.append(self._confirmed(simpler.best))
                 raise
             self.outcome.predictions.append(self._confirmed(simpler.best))
             self._forbid(self.outcome.predictions[-1])
 
     def _find(self, assumptions: Sequence[Literal]) -> bool:
-        """Is there a run that breaks the target? It is then the last solution."""
+        """Return whether a run violates the target. It is then the formula's last solution."""
         if self._refuter is not None:
             with self._timed("solve"):
                 return self._refuter.find(assumptions)
@@ -186,14 +194,14 @@ class Predictor:
         return self._find(assumptions)
 
     def _simplify(self, simpler: "_Simpler") -> None:
-        """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
+        """Look for a run that changes fewer reads and ends fewer sessions early, with few attempts."""
         self._change_less(simpler)
         for session, end in enumerate(simpler.best.ends):
             if end != NOBODY:
                 self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
 
     def _change_less(self, simpler: "_Simpler") -> None:
-        """Leave changed reads as they were: many at a time, the last ones first, which the first ones may decide."""
+        """Restore observed reads, many at a time, the last ones first, because earlier reads may determine them."""
         needed: set[int] = set()
         changed = self._changed(simpler.best)
         size = len(changed)
@@ -215,7 +223,9 @@ class Predictor:
         return [read for read in self.observed.reads if read.op in ops]
 
     def _try(self, simpler: "_Simpler", wish: Literal) -> bool:
-        """Is there a prediction as wished that changes no more reads? It is the best then."""
+        """Return whether there is a prediction that satisfies ``wish`` and changes no more reads. It becomes the
+        best.
+        """
         if not self._find([*simpler.wishes, wish]):
             return False
         found = decode(self.runs)
@@ -226,7 +236,7 @@ class Predictor:
         return True
 
     def _confirmed(self, run: Run) -> Prediction:
-        """The prediction, judged by the ordinary checker and by the rules of the boundary."""
+        """Return the prediction. Raise PredictionDefectError if the checker or the rules of the boundary reject it."""
         with self._timed("check"):
             levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
             prediction, problems = judge(self.observed, run, self.outcome, levels)
@@ -238,7 +248,7 @@ class Predictor:
             return prediction
 
     def _forbid(self, prediction: Prediction) -> None:
-        """No further prediction may show the same anomaly: these transactions reading all that from each other."""
+        """Exclude further predictions in which the transactions of this anomaly read the same versions."""
         names = {str(shown.id) for shown in prediction.violation.transactions}
         labels = self.observed.history.txn_label
         shown = {t for t in prediction.run.prefix if str(labels[t]) in names}
@@ -257,13 +267,10 @@ def _flags(history: History, live: list[int]) -> Int8s:
     return flags
 
 
-# From exact_check.py: Does a run break the target? Exactly, by proposing and refuting. A run that keeps the level
-# is proposed. If some commit order shows that it keeps the target, that order serves as a lemma: no run for which
-# this order is good need be looked at again. When no run is left, there is no prediction.
 class OrderFinder:
-    """Finds commit orders that show the target, for one proposed run after another.
+    """Find commit orders that show that proposed runs satisfy the target.
 
-    It has a formula of its own, in which who reads from whom and who takes part are assumptions.
+    It has its own formula, in which the writers of reads and the participating transactions are assumptions.
     """
 
     def __init__(self, observed: Observed, target: str, formula: Formula) -> None:
@@ -276,19 +283,16 @@ class OrderFinder:
             self.formula.require(*(-part for part in parts))
 
     def selects(self, read: Read, writer: int) -> Literal:
-        """An assumption."""
         return self._selects[read.number, writer]
 
     def writes(self, node: int, key: int) -> Literal:
-        """An assumption."""
         return self._writes[node, key]
 
     def takes_part(self, node: int) -> Literal:
-        """An assumption."""
         return self._takes_part[node]
 
     def orders_for(self, runs: Runs) -> list[list[int]]:
-        """A commit order that shows the target for the run in the last solution of ``runs``, if there is one."""
+        """Return a commit order that shows the target for the run in the last solution of ``runs``, if any."""
         value = runs.formula.value
         given = [
             self.selects(read, writer) if value(runs.selects(read, writer)) else -self.selects(read, writer)
@@ -300,7 +304,7 @@ class OrderFinder:
 
 
 class RunRefuter:
-    """Proposes runs, and learns from the orders that refute them."""
+    """Search a run without a commit order for the target, by proposing runs and learning from their orders."""
 
     def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
         self.runs, self.target, self._limits = runs, target, limits
@@ -312,7 +316,7 @@ class RunRefuter:
             raise
 
     def find(self, assumptions: Sequence[Literal]) -> bool:
-        """Is there a run that keeps the level and breaks the target? It is then the last solution of the formula."""
+        """Return whether a run satisfies the level and violates the target. It is then the formula's last solution."""
         solve = self.runs.formula.solve
         search = RefutationSearch(
             lambda: self.runs if solve(assumptions) else None, self._judge.orders_for, self._learn
@@ -320,7 +324,7 @@ class RunRefuter:
         return search.run(self._limits) is not None
 
     def _learn(self, orders: Sequence[list[int]]) -> None:
-        """None of these orders must show the target for any run to come."""
+        """Exclude the runs for which one of these orders shows the target."""
         levels = [self.target] * self.runs.observed.size
         formula = self.runs.formula
         for order in orders:
@@ -328,5 +332,4 @@ class RunRefuter:
             formula.require(*(formula.all_of(parts) for parts in broken))
 
     def close(self) -> None:
-        """Free the judge."""
         self._formula.close()

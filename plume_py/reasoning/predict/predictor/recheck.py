@@ -1,6 +1,7 @@
-"""Does a predicted run keep to the rules of the boundary? Judged from the observed history, operation by operation.
+"""Confirm a predicted run independently of the search: by the checker, and by the rules of the boundary.
 
-Nothing here is shared with the search: the rules of docs/predict.md are read off again.
+The rules of docs/predict.md are checked on the observed history, operation by operation. The code shares nothing with
+the formula.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +17,48 @@ from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, cha
 
 
 class PredictionDefectError(Exception):
-    """A prediction that the checker or the rules refute: a defect in isocheck, never a finding."""
+    """The checker or the rules reject a prediction. This is a defect of isocheck, not a finding."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"a prediction is refuted: {problem}")
 
 
+def judge(
+    observed: Observed, run: Run, outcome: PredictionResult, levels: Mapping[int, str], limits: Limits | None = None
+) -> tuple[Prediction, list[str]]:
+    """Return the prediction and the reasons against it, if any.
+
+    ``levels`` are of transactions, for level "declared".
+    """
+    declared = levels if outcome.level == DECLARED else None
+    # Transactions that neither read nor write anything have no level.
+    assume = WEAKEST if outcome.level == DECLARED else None
+    history = history_of(observed, run, declared)
+    committed = history_of(observed, run, declared, committed=True)
+    kept = check(committed, outcome.level, assume=assume, max_examples=0, limits=limits).levels[outcome.level]
+    result = check(history, outcome.target, name="prediction", limits=limits)
+    problems = recheck(observed.history, run)
+    if not kept.ok:
+        problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
+    if result.ok is not False:
+        problems.append(f"it does not break {outcome.target}")
+    return Prediction(run, changes(observed, run), history, result), problems
+
+
+def recheck(history: History, run: Run) -> list[str]:
+    """Return every violation of the rules by the run."""
+    facts = _Facts(history)
+    problems = []
+    for t, end in run.prefix.items():
+        problems += _is_prefix(facts, run, t, end)
+        for o in facts.external_reads(t, end):
+            problems += _reads_properly(facts, run, t, o)
+    problems += _closed(facts, run)
+    return problems
+
+
 class _Facts:
-    """Reads, writes and sessions as plain Python."""
+    """Reads, writes and sessions of a history as plain Python values."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -38,7 +73,7 @@ class _Facts:
         return max((o for o in self.ops[t] if self.is_write[o] and self.key[o] == key), default=None)
 
     def external_reads(self, t: int, end: int) -> Iterator[int]:
-        """Reads of ``t`` before operation ``end`` of keys that it has not written before."""
+        """Yield the reads of ``t`` before operation ``end`` of keys that it has not written before."""
         wrote = set()
         for o in range(self.ops[t].start, end):
             if self.is_write[o]:
@@ -47,7 +82,7 @@ class _Facts:
                 yield o
 
     def observed_source(self, o: int) -> int | None:
-        """None: not known."""
+        """Return the writer that the read returned, INITIAL, or None if unknown."""
         if self.history.txn_status[self.txn_of[o]] == UNKNOWN:
             return None
         version = int(self.history.op_version[o])
@@ -55,20 +90,8 @@ class _Facts:
         return INITIAL if writer in (NOBODY, self.history.init_txn) else writer
 
 
-def recheck(history: History, run: Run) -> list[str]:
-    """Everything that is wrong with the run; empty if all is well."""
-    facts = _Facts(history)
-    problems = []
-    for t, end in run.prefix.items():
-        problems += _is_prefix(facts, run, t, end)
-        for o in facts.external_reads(t, end):
-            problems += _reads_properly(facts, run, t, o)
-    problems += _closed(facts, run)
-    return problems
-
-
 def _is_prefix(facts: _Facts, run: Run, t: int, end: int) -> list[str]:
-    """What is kept of a session is its beginning, up to the boundary."""
+    """Check that the kept part of a session is a prefix that ends at the boundary."""
     name, ops = facts.history.txn_label[t], facts.ops[t]
     boundary = run.ends[facts.session[t]]
     if facts.history.txn_status[t] not in (COMMITTED, UNKNOWN) or t == facts.history.init_txn:
@@ -82,6 +105,7 @@ def _is_prefix(facts: _Facts, run: Run, t: int, end: int) -> list[str]:
 
 
 def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
+    """Check that only reads at the boundary change, and that the writer is in the run and not later in the session."""
     what = f"the read of {facts.history.key(facts.key[o])} by {facts.history.txn_label[t]}"
     source = run.sources.get(o, facts.observed_source(o))
     boundary = run.ends[facts.session[t]]
@@ -99,7 +123,7 @@ def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
 
 
 def _closed(facts: _Facts, run: Run) -> list[str]:
-    """Nothing that is kept happens after a boundary transaction."""
+    """Check that no kept transaction happens after a boundary transaction."""
     history, cut = facts.history, {facts.txn_of[o] for o in run.ends if o != NOBODY}
     problems = []
     gone: dict[int, str] = {}  # session -> why nothing more of it may be kept
@@ -116,23 +140,3 @@ def _closed(facts: _Facts, run: Run) -> list[str]:
             reader, writer = history.txn_label[facts.txn_of[o]], history.txn_label[source]
             problems.append(f"{reader} is kept, but it happens after the boundary transaction {writer}")
     return problems
-
-
-# From judge.py: The second opinion on a prediction: the ordinary checker, and the rules of the boundary.
-def judge(
-    observed: Observed, run: Run, outcome: PredictionResult, levels: Mapping[int, str], limits: Limits | None = None
-) -> tuple[Prediction, list[str]]:
-    """The prediction, and what speaks against it; ``levels`` of transactions where they are declared."""
-    declared = levels if outcome.level == DECLARED else None
-    # Transactions that neither read nor write anything have no level.
-    assume = WEAKEST if outcome.level == DECLARED else None
-    history = history_of(observed, run, declared)
-    committed = history_of(observed, run, declared, committed=True)
-    kept = check(committed, outcome.level, assume=assume, max_examples=0, limits=limits).levels[outcome.level]
-    result = check(history, outcome.target, name="prediction", limits=limits)
-    problems = recheck(observed.history, run)
-    if not kept.ok:
-        problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
-    if result.ok is not False:
-        problems.append(f"it does not break {outcome.target}")
-    return Prediction(run, changes(observed, run), history, result), problems

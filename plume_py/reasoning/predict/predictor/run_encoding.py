@@ -1,7 +1,7 @@
-"""All the runs that could have been, as a formula: where each session ends, and whom each read reads from.
+"""Encode all runs within a boundary as a formula: where each session ends, and from which writer each read reads.
 
-The rules are those of docs/predict.md, section by section. A literal of a read or a write is about the run that is
-predicted: a transaction that happens after a boundary transaction takes no part in it.
+The rules are in docs/predict.md, in the same order. Literals of reads and writes refer to the predicted run, in which
+transactions that happen after a boundary transaction do not take part.
 """
 
 from collections.abc import Iterator
@@ -14,26 +14,26 @@ from plume_py.reasoning.predict.predictor.observed_run import Observed, Read
 
 
 class RunView(Protocol):
-    """Who reads from whom and who writes what, as literals."""
+    """Reads-from and writes of runs, as literals."""
 
     observed: Observed
     formula: Formula
 
     def selects(self, read: Read, writer: int) -> Literal:
-        """Does the read take part and see ``writer``?"""
+        """Return whether the read takes part and reads from ``writer``."""
         ...
 
     def writes(self, node: int, key: int) -> Literal:
-        """Does the node's write of ``key`` take part?"""
+        """Return whether the node's write of ``key`` takes part."""
         ...
 
     def takes_part(self, node: int) -> Literal:
-        """Does the node take part?"""
+        """Return whether the node takes part."""
         ...
 
 
 def direct(view: RunView, a: int, b: int) -> Literal:
-    """Does b follow a in its session, or read from it?"""
+    """Return whether b follows a in its session, or reads from it."""
     if view.observed.precedes(a, b):
         return view.takes_part(b)
     reads = view.observed.reads_of[b]
@@ -41,7 +41,7 @@ def direct(view: RunView, a: int, b: int) -> Literal:
 
 
 class Runs:
-    """The formula of all runs within a boundary, before any level is asked of them."""
+    """The formula of all runs within a boundary, without requirements on levels."""
 
     def __init__(self, observed: Observed, formula: Formula) -> None:
         self.observed, self.formula = observed, formula
@@ -57,7 +57,9 @@ class Runs:
             self._define_late(node)
 
     def beyond(self, session: int, place: int) -> Literal:
-        """Does the session go on beyond the cut number ``place``? Before the first cut it always does."""
+        """Return whether the session continues after cut number ``place``. It always continues before the first cut
+        (-1).
+        """
         return TRUE if place < 0 else self._past[session][place]
 
     def _require_ladders(self) -> None:
@@ -66,23 +68,23 @@ class Runs:
                 self.formula.require(-farther, nearer)
 
     def inside(self, node: int, op: int) -> Literal:
-        """Is this operation before or at the boundary?"""
+        """Return whether this operation is before or at the boundary."""
         session = self.observed.session_of[node]
         return self.beyond(session, self.observed.cuts_before(session, op) - 1)
 
     def before_boundary(self, read: Read) -> Literal:
-        """Is the read (relaxed: its transaction) strictly before the boundary?"""
+        """Return whether the read (relaxed: its transaction) is strictly before the boundary."""
         session = self.observed.session_of[read.node]
         return self.beyond(session, self.observed.cuts_before(session, read.op))
 
     def chooses(self, read: Read, writer: int) -> Literal:
-        """Does the read, inside the boundary, see ``writer``?"""
+        """Return whether the read is inside the boundary and reads from ``writer``."""
         return self._choices[read.number, writer]
 
     def _require_choice(self, read: Read) -> None:
         formula, inside = self.formula, self.inside(read.node, read.op)
         choices = [self.chooses(read, writer) for writer in read.writers]
-        if read.observed is None:  # known only where it is free to choose
+        if read.observed is None:  # a writer is chosen only at the boundary, where the read is free
             inside = formula.all_of((inside, -self.before_boundary(read)))
         formula.require(-inside, *choices)
         formula.at_most_one(choices)
@@ -94,7 +96,7 @@ class Runs:
             formula.require(-self.before_boundary(read), self.chooses(read, read.observed))
 
     def on_boundary(self, node: int) -> Literal:
-        """Does the node's session end in this transaction?"""
+        """Return whether the node's session ends in this transaction."""
         session = self.observed.session_of[node]
         places = [i for i, cut in enumerate(self.observed.cuts[session]) if cut.node == node]
         if not places:
@@ -102,7 +104,10 @@ class Runs:
         return self.formula.all_of((self.beyond(session, places[0] - 1), -self.beyond(session, places[-1])))
 
     def late(self, node: int) -> Literal:
-        """Does it happen after a boundary transaction? Sound because choices follow an order: no circular reasons."""
+        """Return whether the node happens after a boundary transaction.
+
+        The definition is sound because reads-from follows the commit order, so no node is its own reason.
+        """
         return self._late[node]
 
     def _define_late(self, node: int) -> None:
@@ -120,20 +125,17 @@ class Runs:
         formula.require(-self.late(node), *reasons)
 
     def selects(self, read: Read, writer: int) -> Literal:
-        """Does the read take part and see ``writer``?"""
         return self.formula.all_of((self.chooses(read, writer), -self.late(read.node)))
 
     def writes(self, node: int, key: int) -> Literal:
-        """Does the node's write of ``key`` take part?"""
         op = self.observed.first_writes[node].get(key)
         return FALSE if op is None else self.formula.all_of((self.inside(node, op), -self.late(node)))
 
     def takes_part(self, node: int) -> Literal:
-        """Does the node take part?"""
         return self.formula.all_of((self.inside(node, self.observed.first_op[node]), -self.late(node)))
 
     def changes(self, read: Read) -> Literal:
-        """Does the read take part and see another writer than it did, or one at all if that is not known?"""
+        """Return whether the read takes part with another writer than observed, or with any if that is unknown."""
         if read.observed is None:
             return self.formula.any_of(self.selects(read, writer) for writer in read.writers)
         return self.formula.all_of(
@@ -141,37 +143,36 @@ class Runs:
         )
 
     def choices(self) -> Iterator[tuple[Read, int, Literal]]:
-        """Every choice of every read."""
+        """Yield every read, each of its possible writers, and the literal of this choice."""
         for read in self.observed.reads:
             for writer in read.writers:
                 yield read, writer, self.chooses(read, writer)
 
     def as_committed(self) -> RunView:
-        """The same runs with all that their boundary transactions wrote, as a level has to accept them."""
+        """Return the same runs with all writes of their boundary transactions, as a level must accept them."""
         return AsCommitted(self)
 
     def session_ends(self) -> list[int]:
-        """In the last solution: session -> the number of its cut; NOBODY where it runs to its end."""
+        """Return for each session the number of its cut in the last solution; NOBODY if it runs to its end."""
         return [next((i for i, lit in enumerate(past) if not self.formula.value(lit)), NOBODY) for past in self._past]
 
 
 class AsCommitted:
-    """Whoever takes part commits, and what it wrote behind a strict boundary when it was observed counts, too.
+    """A view in which participating transactions commit with all their observed writes, even after a strict boundary.
 
-    Nobody reads that, but a level may refuse it: at PSI and SI the second of two that write the same key.
+    No transaction reads the later writes, but a level may reject them: PSI and SI reject the second of two writers of a
+    key.
     """
 
     def __init__(self, runs: Runs) -> None:
         self.observed, self.formula, self._runs = runs.observed, runs.formula, runs
 
     def selects(self, read: Read, writer: int) -> Literal:
-        """Does the read take part and see ``writer``?"""
         return self._runs.selects(read, writer)
 
     def writes(self, node: int, key: int) -> Literal:
-        """Does the node, which wrote ``key``, take part?"""
+        """Return whether the node takes part, if it wrote ``key`` when observed."""
         return self._runs.takes_part(node) if key in self.observed.writes[node] else FALSE
 
     def takes_part(self, node: int) -> Literal:
-        """Does the node take part?"""
         return self._runs.takes_part(node)

@@ -1,11 +1,12 @@
-"""A predicted run as a database would run it: is there a moment for every statement?
+"""Require that a database could run the predicted run: that each statement has a point in time.
 
-The axioms of a level say what transactions may have seen, in whatever way. A database sends statements one after the
-other: each comes after some commits and before the others, later statements of its session come after no fewer, and
-what is committed is seen. So of each statement it is asked which transactions have committed by then.
+A level's axioms do not say how transactions come to see each other. A database runs one statement after the other. Each
+statement comes after some commits and before the others, later statements of its session after no fewer, and a
+statement sees what is committed. So the formula has a literal for each statement and transaction: has it committed by
+then?
 
-Commits have an order of their own, which need not be the one that shows that the level is kept. Statements need no
-order among each other: they only look at commits, and locks end with commits, too.
+The commit order here may differ from the one that shows that the level is satisfied. Statements need no order among
+themselves, because they only observe commits, and locks end with commits.
 """
 
 from collections.abc import Iterator
@@ -25,23 +26,23 @@ from plume_py.reasoning.predict.predictor.run_encoding import RunView
 
 Clause = tuple[Literal, ...]
 
-# What is larger than this would fill the memory: transactions, squared, times the statements that matter.
+# Beyond this size, the formula would fill the memory: transactions squared times relevant statements.
 MAX_CLAUSES = 20_000_000
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A statement of a node, or its snapshot, by its place in the history."""
+    """A point in time: a statement of a node, or its snapshot, by an operation of the history."""
 
     node: int
     op: int
 
 
 class Schedule:
-    """Which transactions have committed at each moment, as literals, and what is required of them."""
+    """Literals for the transactions committed at each point in time, and the requirements on them."""
 
     def __init__(self, view: RunView, discipline: Discipline) -> None:
-        """``view``: whoever takes part commits all that it wrote."""
+        """``view``: participating transactions commit all that they wrote."""
         self._view, self._discipline = view, discipline
         self._observed: Observed = view.observed
         self._committed: dict[tuple[int, Moment], Literal] = {}
@@ -52,7 +53,7 @@ class Schedule:
         self._order = TotalOrder(view.formula, size)
 
     def _moments_of(self, session: list[int]) -> list[Moment]:
-        """Of a session, in program order."""
+        """Return the points in time of a session, in program order."""
         found: set[tuple[int, int]] = set()
         for node in session:
             reads = [self._reading(read) for read in self._observed.reads_of[node]]
@@ -68,7 +69,10 @@ class Schedule:
         return Moment(node, self._observed.first_writes[node][key])
 
     def _snapshot(self, node: int) -> Moment:
-        """At its first statement, or its first read; who reads nothing needs none, and takes it last."""
+        """Return the snapshot's point in time: the first statement, or the first read.
+
+        A transaction without reads takes a late snapshot with its last statement.
+        """
         history, t = self._observed.history, self._observed.txns[node]
         start, stop = int(history.txn_start[t]), int(history.txn_start[t + 1])
         if not self._discipline.late_snapshot:
@@ -76,7 +80,7 @@ class Schedule:
         return Moment(node, next((o for o in range(start, stop) if not history.op_kind[o] & 1), stop - 1))
 
     def committed(self, other: int, moment: Moment) -> Literal:
-        """Has ``other`` committed at that moment?"""
+        """Return whether ``other`` has committed at this point in time."""
         node = moment.node
         if other == node or self._observed.precedes(node, other):
             return FALSE
@@ -87,7 +91,7 @@ class Schedule:
         return self._committed[other, moment]
 
     def require(self) -> None:
-        """Of the formula, what must be true if the run is to be scheduled."""
+        """Add the requirements to the formula."""
         for clause in self._clauses():
             self._view.formula.require(*clause)
 
@@ -104,7 +108,9 @@ class Schedule:
         yield from self._writes_in_turn()
 
     def _is_a_moment(self, moment: Moment) -> Iterator[Clause]:
-        """Before its own commit; and whoever committed before one that has committed, has committed."""
+        """Yield clauses: committed transactions precede the node's commit, and they are a prefix of the commit
+        order.
+        """
         size, before = self._observed.size, self._order.before
         for a in range(size):
             has = self.committed(a, moment)
@@ -116,7 +122,7 @@ class Schedule:
                     yield -has, -before(c, a), self.committed(c, moment)
 
     def _sees(self, read: Read, writer: int) -> Iterator[Clause]:
-        """Of what is committed, the newest."""
+        """Yield clauses: a read returns the newest committed version."""
         chosen, moment = self._view.selects(read, writer), self._reading(read)
         if writer != INITIAL:
             yield -chosen, self.committed(writer, moment)
@@ -127,7 +133,7 @@ class Schedule:
                 yield -chosen, -written, -self.committed(other, moment), older
 
     def _writes_in_turn(self) -> Iterator[Clause]:
-        """Who writes a key waits for the commit of whoever has written it; or must have it in its snapshot."""
+        """Yield clauses: a writer waits for the commit of earlier writers of the key, or has it in its snapshot."""
         for key, writers in self._observed.writers.items():
             for a in writers:
                 for b in writers:
@@ -139,7 +145,7 @@ class Schedule:
 
 
 def is_scheduled(history: History, observed: History, run: Run, discipline: Discipline, limits: Limits) -> bool:
-    """The second look, from the predicted history alone: is there an order of its statements?"""
+    """Return whether an order of statements yields the predicted history, computed independently of the formula."""
     made = script(history, rest_of(observed, run), lists=observed.lists is not None)
     with Interleavings(made, discipline, limits) as orders:
         return orders.find() is not None

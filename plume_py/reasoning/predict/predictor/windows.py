@@ -1,9 +1,8 @@
-"""Long histories, window by window.
+"""Predict from long histories in overlapping windows of consecutive transactions.
 
-Transactions are taken in a commit order of the observed run, so many at a time, each window overlapping the one before
-by half. What came before a window has happened, and is its initial state; what comes after it has not happened yet: the
-beginning of a run is a run, too. Whatever a window predicts is put back into the whole run up to its end, and has to
-prove itself there.
+Transactions are taken in a commit order of the observed run; each window overlaps the previous one by half. The
+transactions before a window become its initial state. Later transactions are left out, because a prefix of a run is
+also a run. Each predicted run is extended to the whole history up to the window's end and confirmed there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,18 +21,18 @@ from plume_py.reasoning.predict.predictor.prediction import Run
 from plume_py.reasoning.predict.predictor.predictor import Predictor
 from plume_py.reasoning.predict.predictor.recheck import judge
 
-# Predictions of a window that may fail in the whole run before the next window is looked at.
+# Number of a window's predictions that may fail in the whole run before the next window begins.
 TRIES = 10
 
 
 @dataclass
 class Window:
-    """Some transactions in a row as a history of their own, and which of the whole its numbers stand for."""
+    """Consecutive transactions as a history, with the numbers of its transactions and operations in the whole."""
 
     history: History
     txns: list[int]
     ops: list[int]
-    settled: dict[int, int] = field(default_factory=dict)  # key of the whole -> who wrote it last before the window
+    settled: dict[int, int] = field(default_factory=dict)  # key of the whole -> its last writer before the window
 
 
 class WholeRun:
@@ -48,7 +47,7 @@ class WholeRun:
         self._is_write = [bool(kind & 1) for kind in history.op_kind.tolist()]
         txns = self.observed.txns
         self._reader = {read.op: txns[read.node] for read in self.observed.reads}
-        # operation -> whom the read saw; what is missing could see nothing but the initial state, or an own write
+        # External read -> its writer. Other reads can only return the initial state or an own write.
         self._sources = {
             read.op: INITIAL if read.observed == INITIAL else txns[read.observed]
             for read in self.observed.reads
@@ -56,7 +55,7 @@ class WholeRun:
         }
 
     def windows(self, size: int, levels: Mapping[int, str]) -> Iterator[tuple[int, Window]]:
-        """Each with the place in the order at which it begins; ``levels`` of transactions."""
+        """Yield each window with its start in the order. ``levels`` are of transactions."""
         settled: dict[int, int] = {}
         step = max(1, size // 2)
         for first in range(0, max(1, len(self.order) - (size - step)), step):
@@ -85,7 +84,9 @@ class WholeRun:
     def _operations(
         self, t: int, inside: set[int], settled: Mapping[int, int]
     ) -> Iterator[tuple[int, tuple[str, int, int | None]]]:
-        """A write is called by its operation. A read of what was overwritten before the window is left out."""
+        """Yield the window's operations of ``t``. Values are operation numbers. Reads of versions overwritten before
+        the window are left out.
+        """
         own: set[int] = set()
         for o in range(self._start[t], self._start[t + 1]):
             key = self._key[o]
@@ -95,7 +96,7 @@ class WholeRun:
             elif key not in own:
                 source = self._sources.get(o, INITIAL)
                 if self.history.txn_status[t] == UNKNOWN:
-                    yield o, ("r", key, None)  # not looked at
+                    yield o, ("r", key, None)  # the value is ignored
                 elif source in inside:
                     yield o, ("r", key, self._last_write(source, key))
                 elif source == settled.get(key, INITIAL):
@@ -105,7 +106,7 @@ class WholeRun:
         return max(o for o in range(self._start[t], self._start[t + 1]) if self._is_write[o] and self._key[o] == key)
 
     def put_back(self, run: Run, window: Window, first: int) -> Run:
-        """The run of a window as one of the whole: with all that came before the window."""
+        """Return the run of a window as a run of the whole history, with all transactions before the window."""
         ends = tuple(NOBODY if end == NOBODY else window.ops[end] for end in run.ends)
         prefix = {t: self._start[t + 1] for t in self.order[:first]}
         for t in run.prefix:
@@ -134,7 +135,10 @@ def predict_in_windows(
     assume: str | None = None,
     engine: Discipline | None = None,
 ) -> PredictionResult:
-    """As ``predict``, of anomalies within ``size`` transactions in a row; the history must keep the target."""
+    """Predict as ``predict`` does, but only anomalies within ``size`` consecutive transactions.
+
+    The history must satisfy the target.
+    """
     outcome = new_outcome(level, target, boundary, exact)
     outcome.window = size
     limits = limits or Limits()
@@ -156,17 +160,17 @@ def predict_in_windows(
 
 @dataclass
 class _Question:
-    """What is asked of every window."""
+    """The search in all windows, with its result."""
 
     whole: WholeRun
     outcome: PredictionResult
     levels: Mapping[int, str]
     limits: Limits
     engine: Discipline | None
-    complete: bool = True  # so far
+    complete: bool = True  # no window was left early
 
     def ask(self, first: int, window: Window, count: int) -> None:
-        """Add what the window predicts and the whole run confirms, up to ``count`` predictions in all."""
+        """Add the window's predictions that the whole run confirms, up to ``count`` predictions in all."""
         outcome = self.outcome
         mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
         try:

@@ -1,4 +1,4 @@
-"""A store with controlled reads, and applications that run on it."""
+"""An in-process store that controls what each read returns, and applications that run on it."""
 
 from plume_py.reasoning.predict.store.application import PlannedTransaction
 from plume_py.reasoning.predict.store.store import (

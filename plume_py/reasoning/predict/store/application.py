@@ -1,4 +1,4 @@
-"""What an application is made of: a plan of transactions, an initial state and what should be true in the end."""
+"""Interfaces of applications: a plan of transactions, an initial state, and assertions about the final state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from plume_py.reasoning.predict.store.store import Transaction
 
 @dataclass(frozen=True)
 class PlannedTransaction:
-    """One transaction of the plan: its parameters are fixed, what it does depends on what it reads alone."""
+    """One transaction of the plan. Its parameters are fixed; its operations depend only on what it reads."""
 
     name: str
     body: Callable[[Transaction], None]
@@ -21,23 +21,23 @@ Plan = Sequence[Sequence[PlannedTransaction]]
 
 @runtime_checkable
 class Program(Protocol):
-    """An application. ``Asserting`` ones say, too, what should be true in the end."""
+    """An application. An ``Asserting`` one also has assertions about the final state."""
 
     name: str
 
     def initial(self, key: str) -> Any:
-        """The value of a key before all transactions."""
+        """Return the initial value of a key."""
         ...
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """The transactions of each session, the same for the same arguments."""
+        """Return the transactions of each session, the same for the same arguments."""
         ...
 
 
 @runtime_checkable
 class Asserting(Protocol):
-    """A program that knows what should be true after every run."""
+    """A program with assertions that hold after every serializable run."""
 
     def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """Assert it, of the final value of each key and the transactions that committed."""
+        """Raise AssertionError if one fails, given the final value of each key and the committed transactions."""
         ...

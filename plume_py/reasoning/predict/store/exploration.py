@@ -1,4 +1,4 @@
-"""Random exploration: the program runs again and again, and every read sees any legal version, by lot."""
+"""Random exploration: run a program repeatedly, with a random legal version for every read, and check each run."""
 
 import time
 from collections import Counter
@@ -17,12 +17,12 @@ from plume_py.reasoning.predict.store.store import RandomLegal, ReadRequest
 
 @dataclass
 class Exploration:
-    """What came of it."""
+    """The runs' statistics, and the first violation."""
 
     level: str
     target: str
     runs: int = 0
-    broken: int = 0  # runs that broke the target
+    broken: int = 0  # runs that violated the target
     undecided: int = 0
     failed: int = 0  # runs in which an assertion of the program failed
     failures: Counter[str] = field(default_factory=Counter)  # assertion -> runs in which it failed
@@ -34,7 +34,7 @@ class Exploration:
 
     @property
     def per_second(self) -> float:
-        """Broken runs found per second."""
+        """Violating runs found per second."""
         return self.broken / self.seconds if self.seconds else 0.0
 
 
@@ -50,7 +50,7 @@ def explore(
     same_plan: bool = False,
     limits: Limits | None = None,
 ) -> Exploration:
-    """``runs`` random runs, with plans of the seeds from ``seed`` on, or all with the plan of ``seed``."""
+    """Run the program ``runs`` times, with plans of the seeds from ``seed`` on, or all with the plan of ``seed``."""
     found = Exploration(level, target)
     start = time.perf_counter()
     limits = limits or Limits()
@@ -71,14 +71,13 @@ def explore(
 
 
 class _Limited(RandomLegal):
-    """A single run can be long: at the stronger levels, each of its reads is put to the checker."""
+    """Random choice under limits. One run can take long: the stronger levels ask the checker about each read."""
 
     def __init__(self, seed: int, limits: Limits) -> None:
         super().__init__(seed)
         self._limits = limits
 
     def choose(self, request: ReadRequest) -> int:
-        """By lot, while there is time."""
         self._limits.check()
         return super().choose(request)
 

@@ -1,7 +1,8 @@
-"""What the levels allow a read to see, given all that was read so far.
+"""Decide which versions a level allows a read to return, given all reads so far.
 
-RC, RA and TCC, also mixed, have rules of their own: sets of transactions are integers, one bit each. Everything else is
-put to the checker: would the history, with this read, still keep the level?
+RC, RA and TCC, also mixed, have an incremental rule: the commit order that reads force must stay acyclic. Sets of
+transactions are integers there, one bit each. SER only allows the newest version, in the order of execution. For other
+levels, the checker decides whether the history with the read satisfies the level.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -12,30 +13,30 @@ from plume_py.base.bits import bits, closure
 from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL
-from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
+from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, visibility_bits
 from plume_py.levels.table import AT_COMMIT
-from plume_py.levels.visibility import seen
+from plume_py.levels.visibility import visible_set
 
 Key = str
 
 
 @dataclass
 class Record:
-    """A transaction as the store remembers it."""
+    """A transaction as the store records it."""
 
     number: int
     session: Hashable
     id: str
     level: str
-    reads: list[tuple[Key, int]] = field(default_factory=list)  # external ones, in program order
+    reads: list[tuple[Key, int]] = field(default_factory=list)  # external reads, in program order
     writes: dict[Key, Any] = field(default_factory=dict)
     ops: list[tuple[str, Key, str | None]] = field(default_factory=list)  # for the history
     committed: bool = False
-    refused: bool = False  # by the level
+    refused: bool = False  # the level did not allow a read, or the commit
 
 
 class Committed(Protocol):
-    """The transactions that have committed, as the rules see them."""
+    """The committed transactions, as the rules use them."""
 
     @property
     def records(self) -> Sequence[Record]:
@@ -43,30 +44,30 @@ class Committed(Protocol):
         ...
 
     def writers_of(self, key: Key) -> list[int]:
-        """Those that committed a write of the key, oldest first."""
+        """Return the transactions that committed a write of the key, oldest first."""
         ...
 
 
 class Rules(Protocol):
-    """What a level allows; see ``legality``."""
+    """The rules of a level."""
 
-    levels: tuple[str, ...]  # of the transactions that it can judge
+    levels: tuple[str, ...]  # supported levels of transactions
 
     def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
-        """May the transaction, after what it has done, read ``key`` from ``writer``?"""
+        """Return whether the transaction, after its operations so far, may read ``key`` from ``writer``."""
         ...
 
     def may_commit(self, store: Committed, txn: Record) -> bool:
-        """May the transaction commit what it has read and written?"""
+        """Return whether the transaction may commit."""
         ...
 
     def committed(self, store: Committed, txn: Record) -> None:
-        """It did."""
+        """Take note that the transaction committed."""
         ...
 
 
 def rules_for(level: str) -> Rules:
-    """The rules of a store at this level."""
+    """Return the rules of a store at this level."""
     if level in WeakRules.levels:
         return WeakRules()
     if level == STRONGEST:
@@ -75,47 +76,45 @@ def rules_for(level: str) -> Rules:
 
 
 class SerialRules:
-    """SER, in the order in which transactions run: only the newest version is legal."""
+    """SER in the order of execution: only the newest version is legal."""
 
     levels = NAMES
 
     def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
-        """Only the newest."""
         writers = store.writers_of(key)
         return writer == (writers[-1] if writers else INITIAL)
 
     def may_commit(self, store: Committed, txn: Record) -> bool:
-        """Always."""
         return True
 
     def committed(self, store: Committed, txn: Record) -> None:
-        """Nothing to remember."""
+        """Do nothing."""
 
 
 class WeakRules:
-    """RC, RA and TCC: the orders that reads force must have no cycle."""
+    """RC, RA and TCC: the commit order that reads force must be acyclic."""
 
     levels = tuple(level for level in WEAK if level in RUNNABLE)
 
     def __init__(self) -> None:
-        self._sees: list[int] = []  # transaction -> whom it sees, as bits
-        self._after: list[int] = []  # transaction -> who must commit before it, as bits; one step, not closed
+        self._sees: list[int] = []  # transaction -> the transactions that it sees, as bits
+        self._after: list[int] = []  # transaction -> direct predecessors in the commit order, as bits
         self._session: dict[object, int] = {}  # session -> its transactions so far, as bits
         self._writers: dict[Key, int] = {}
 
     def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
-        """Would the forced order still have no cycle?"""
+        """Return whether the forced order stays acyclic."""
         forced = list(self._forced(txn, [*txn.reads, (key, writer)]))
         if any(target == INITIAL for _, target in forced):
             return False
         return self._acyclic(forced)
 
     def may_commit(self, store: Committed, txn: Record) -> bool:
-        """Writes force nothing at these levels."""
+        """Return True: writes force nothing at these levels."""
         return True
 
     def committed(self, store: Committed, txn: Record) -> None:
-        """Remember what it sees and what its reads forced."""
+        """Record what it sees, and what its reads force."""
         bit = 1 << txn.number
         for others, target in self._forced(txn, txn.reads):
             self._after[target] |= others
@@ -129,11 +128,11 @@ class WeakRules:
         return self._session.get(txn.session, 0) | bits(writer for _, writer in reads if writer != INITIAL)
 
     def _visible(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
-        return seen(sees(txn.level), self._near(txn, reads), 0, -1, self._sees)
+        return visible_set(visibility_bits(txn.level), self._near(txn, reads), 0, -1, self._sees)
 
     def _forced(self, txn: Record, reads: list[tuple[Key, int]]) -> Iterator[tuple[int, int]]:
-        """(others, writer): the others, as bits, must commit before the writer."""
-        at_commit = sees(txn.level) & AT_COMMIT
+        """Yield (others, writer): the others, as bits, must commit before the writer."""
+        at_commit = visibility_bits(txn.level) & AT_COMMIT
         visible = self._visible(txn, reads) if at_commit else 0
         for key, writer in reads:
             others = visible & self._writers.get(key, 0)
@@ -156,7 +155,7 @@ class WeakRules:
 
 
 class CheckedRules:
-    """Any level, also mixed: by the checker."""
+    """Any level, also mixed: the checker decides."""
 
     levels = NAMES
 
@@ -164,15 +163,15 @@ class CheckedRules:
         self._verdicts: dict[object, bool] = {}
 
     def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
-        """Does the history with this read keep the level?"""
+        """Return whether the history with this read satisfies the level."""
         return self._keeps(store, txn, [*txn.reads, (key, writer)], ())
 
     def may_commit(self, store: Committed, txn: Record) -> bool:
-        """Does the history keep the level? Only writes can have changed that."""
+        """Return whether the history satisfies the level. Only writes can have changed that."""
         return not txn.writes or self._keeps(store, txn, txn.reads, tuple(txn.writes))
 
     def committed(self, store: Committed, txn: Record) -> None:
-        """The checker looks at everything anew."""
+        """Do nothing: the checker examines the whole history each time."""
 
     def _keeps(self, store: Committed, txn: Record, reads: list[tuple[Key, int]], writes: Iterable[Key]) -> bool:
         from plume_py.checking.check import check
@@ -189,6 +188,8 @@ class CheckedRules:
 def _ops(
     store: Committed, number: int, reads: list[tuple[Key, int]], writes: Iterable[Key]
 ) -> list[tuple[str, Key, int | None]]:
-    """Only what somebody has written matters; a value is its writer."""
+    """Return operations for the checker. Keys without a committed writer are left out; a value is its writer's
+    number.
+    """
     seen = [("r", key, None if writer == INITIAL else writer) for key, writer in reads if store.writers_of(key)]
     return [*seen, *(("w", key, number) for key in writes)]

@@ -1,7 +1,9 @@
-"""Applications that can be run again: a plan of transactions, fixed by a seed, and runs of it on the store."""
+"""Programs with a seed: load them, run their plan on the store, and evaluate their assertions.
 
-import importlib
-import importlib.util
+A program is built in (``store.programs``) or user code, as ``file.py:Class`` or ``module:Class``. Errors in user code
+are reported in one line.
+"""
+
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,12 +20,12 @@ from plume_py.reasoning.predict.store.store import Latest, Policy, Rollback, Sto
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
+_NEEDS = "it needs initial(key) and plan(seed, sessions, transactions)"
+
 
 def program(name: str) -> Program:
-    """One of PROGRAMS, or one's own, as ``file.py:Class`` or ``module:Class``."""
+    """Return a program of PROGRAMS, or user code as ``file.py:Class`` or ``module:Class``."""
     if ":" in name:
-        from plume_py.reasoning.predict.store.program import own_program
-
         return own_program(name)
     if name not in PROGRAMS:
         raise IsocheckError(f"not a program: {name!r:.60}; use {', '.join(PROGRAMS)}, or your own as file.py:Class")
@@ -33,7 +35,7 @@ def program(name: str) -> Program:
 
 @dataclass(frozen=True)
 class SeededProgram:
-    """A program with its seed and size: everything that a run needs."""
+    """A program with its seed and size, which determine its plan."""
 
     program: Program
     seed: int
@@ -41,16 +43,16 @@ class SeededProgram:
     transactions: int = 4
 
     def plan(self) -> Plan:
-        """The transactions of each session."""
+        """Return the transactions of each session."""
         return self.program.plan(self.seed, self.sessions, self.transactions)
 
     def store(self, level: str, policy: Policy) -> Store:
-        """A store in the program's initial state."""
+        """Return a store in the program's initial state."""
         return Store(level, policy, self.program.initial)
 
 
 def assertions(workload: SeededProgram, committed: Sequence[str], final: Callable[[str], Any]) -> list[str]:
-    """What fails of the program's own assertions, after a run in which these transactions committed."""
+    """Return the program's failed assertions about the end of a run in which these transactions committed."""
     if not isinstance(workload.program, Asserting):
         return []
     steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
@@ -62,14 +64,14 @@ def assertions(workload: SeededProgram, committed: Sequence[str], final: Callabl
 
 
 def step_id(session: int, index: int, step: PlannedTransaction) -> str:
-    """The id of a transaction in histories: where it stands in the plan, and what it is."""
+    """Return the id of a transaction in histories: its position in the plan, and its name."""
     return f"s{session + 1}.{index + 1} {step.name}"
 
 
 def run(
     workload: SeededProgram, level: str = STRONGEST, policy: Policy | None = None, seed: int | None = None
 ) -> Store:
-    """Run the whole plan, sessions interleaved at random (by ``seed``, else that of the workload)."""
+    """Run the whole plan on a store. Sessions interleave at random, by ``seed`` or else by the workload's seed."""
     plan = workload.plan()
     store = workload.store(level, policy or Latest())
     order = [s for s, steps in enumerate(plan) for _ in steps]
@@ -83,12 +85,12 @@ def run(
 
 
 def failures(workload: SeededProgram, store: Store) -> list[str]:
-    """Assertions that failed in a run: of its transactions, and of the program about the end."""
+    """Return the assertions that failed in a run, in its transactions and about its end."""
     return [*store.failures, *assertions(workload, [record.id for record in store.records], store.final)]
 
 
 def observed_run(workload: SeededProgram) -> History:
-    """A serial run: every read sees the newest version. No assertion may fail in it."""
+    """Return a serial run: every read returns the newest version. Raise an error if an assertion fails in it."""
     store = run(workload)
     failed = failures(workload, store)
     if failed:
@@ -96,16 +98,11 @@ def observed_run(workload: SeededProgram) -> History:
     return store.history()
 
 
-# From own_program.py: A program of one's own, by ``file.py:Class`` or ``module:Class``; what goes wrong in it is
-# told in one line.
-_NEEDS = "it needs initial(key) and plan(seed, sessions, transactions)"
-
-
 def own_program(where: str) -> Program:
-    """The program that ``where`` names, made without arguments."""
+    """Return the program of user code, constructed without arguments."""
     place, _, name = where.rpartition(":")
-    by_file, by_name = partial(import_file, kind="program"), importlib.import_module
-    module = _guarded(place, by_file if place.endswith(".py") else by_name, place)
+    by_file = partial(import_file, kind="program")
+    module = _guarded(place, by_file if place.endswith(".py") else import_module, place)
     made = getattr(module, name, None)
     if not callable(made):
         raise IsocheckError(f"{place} has no class {name!r:.60}")
@@ -116,7 +113,7 @@ def own_program(where: str) -> Program:
 
 
 def _guarded(where: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """What the code of others says; what it raises but does not mean to is its own defect, not ours."""
+    """Call user code. Report its unexpected exceptions as errors of that code."""
     try:
         return call(*arguments)
     except (Rollback, AssertionError, IsocheckError):
@@ -126,7 +123,7 @@ def _guarded(where: str, call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class _OwnProgram:
-    """A program that is not ours."""
+    """A user's program, whose plan and values are verified."""
 
     def __init__(self, where: str, program: Any) -> None:
         self._where, self._program = where, program
@@ -136,7 +133,7 @@ class _OwnProgram:
         return _guarded(self._where, self._program.initial, key)
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """The same for the same arguments: it is asked twice."""
+        """Return the plan. It is computed twice, to verify that it is deterministic."""
         first, again = (_guarded(self._where, self._program.plan, seed, sessions, transactions) for _ in range(2))
         for made in (first, again):
             if not all(isinstance(step, PlannedTransaction) for steps in _lists(self._where, made) for step in steps):
@@ -153,7 +150,7 @@ class _OwnProgram:
 
 
 class _AssertingProgram(_OwnProgram):
-    """One with assertions about the end of a run."""
+    """A user's program with assertions about the end of a run."""
 
     def check(self, final: Callable[[str], Any], committed: Any) -> None:
         _guarded(f"{self._where}: check", partial(self._program.check, final, committed))

@@ -1,4 +1,7 @@
-"""Does a prediction come true? The program runs again, and its reads are given what was predicted, if that is legal."""
+"""Replay a prediction: run the program again, and give its reads the predicted versions if the level allows them.
+
+The result says whether the prediction comes true in the program, and where the program diverges from it.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,12 +16,12 @@ from plume_py.reasoning.predict.store.legal_reads import Key
 from plume_py.reasoning.predict.store.program import SeededProgram, failures, step_id
 from plume_py.reasoning.predict.store.store import Conflict, ReadRequest, Store
 
-ReadFrom = tuple[Key, str | None]  # a key, and the id of the transaction from which it is read: None for nobody
+ReadFrom = tuple[Key, str | None]  # a key, and the id of its writer; None for the initial state
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A transaction as predicted: its external reads, and all that it wrote when it was observed."""
+    """A transaction as predicted: its external reads, and all its writes when observed."""
 
     session: int
     reads: list[ReadFrom]
@@ -26,7 +29,7 @@ class Planned:
 
 
 def planned(observed: History, run: Run) -> dict[str, Planned]:
-    """The transactions of a prediction by their ids, writers before their readers."""
+    """Return the transactions of a prediction by id, writers before their readers."""
     plan = {}
     for t in running_order(observed, run):
         start, stop = int(observed.txn_start[t]), int(observed.txn_start[t + 1])
@@ -44,13 +47,13 @@ def planned(observed: History, run: Run) -> dict[str, Planned]:
 
 
 class Foreseen:
-    """Judges what a read that the prediction leaves open may see."""
+    """Decides which versions a read may return that the prediction leaves open."""
 
     def __init__(self, plan: dict[str, Planned], level: str) -> None:
         self._plan, self._level = plan, level
 
     def leaves_room(self, request: ReadRequest, writer: int) -> bool:
-        """If the read sees ``writer``, can all the rest still come as predicted?"""
+        """Return whether the remaining prediction can still happen if the read returns the version of ``writer``."""
         records = request.store.records
         name = {record.number: record.id for record in records} | {INITIAL: None}
         done = {
@@ -74,37 +77,40 @@ class Foreseen:
 
 @dataclass
 class Validation:
-    """What happened when a prediction was replayed."""
+    """The result of a replay."""
 
     history: History
     keeps_level: bool
     result: Result  # of checking the replayed history for the target
     divergences: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
-    refused: bool = False  # by the level: a read that it does not allow, or a commit
+    refused: bool = False  # the level did not allow a predicted read, or a commit
 
     @property
     def validated(self) -> bool:
-        """Did the replayed run keep the level and break the target?"""
+        """Whether the replayed run satisfied the level and violated the target."""
         return self.keeps_level and self.result.ok is False
 
     @property
     def diverged(self) -> bool:
-        """Did the program do anything else than was predicted?"""
+        """Whether the program did anything else than predicted."""
         return bool(self.divergences)
 
 
 class Scripted:
-    """Gives each read its predicted writer if that is legal, else the newest legal one that spoils nothing to come."""
+    """A policy that gives each read its predicted writer if that is legal.
+
+    Other reads get the newest legal version that leaves the remaining prediction possible.
+    """
 
     def __init__(self, script: dict[str, Planned], level: str) -> None:
         self._script, self._foreseen = script, Foreseen(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
-        self.refused = False  # did the level not allow what was predicted?
+        self.refused = False  # whether the level did not allow a predicted read
 
     def choose(self, request: ReadRequest) -> int:
-        """The predicted one; where the prediction ends, the newest."""
+        """Return the predicted writer; after the end of the prediction, the newest suitable one."""
         name = request.txn.id
         reads, at = self._script[name].reads, self._next[name]
         self._next[name] += 1
@@ -137,16 +143,16 @@ class Scripted:
         return None
 
     def unread(self, name: str) -> int:
-        """Predicted reads that the transaction did not come to."""
+        """Return the number of predicted reads that the transaction did not execute."""
         return max(0, len(self._script[name].reads) - self._next[name])
 
 
 def replay(
     workload: SeededProgram, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
 ) -> Validation:
-    """Run the transactions of the prediction again, in an order in which writers come before their readers.
+    """Run the transactions of the prediction again, with writers before their readers.
 
-    Boundary transactions run to their end. What aborted in the observed run is left out.
+    Boundary transactions run to their end. Transactions that aborted in the observed run are left out.
     """
     policy = Scripted(planned(observed, prediction.run), level)
     store = workload.store(level, policy)
@@ -175,7 +181,7 @@ def replay(
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
-    """Inside the boundary it must have written the same keys."""
+    """Record a divergence if the transaction wrote other keys inside the boundary than observed."""
     end = prediction.run.prefix[t]
     ops = range(int(observed.txn_start[t]), end)
     wanted = {str(observed.key(int(observed.op_key[o]))) for o in ops if observed.op_kind[o] & 1}

@@ -1,8 +1,8 @@
-"""A small store in this process whose reads are controlled: any version that the level allows can be given to a read.
+"""A small in-process store that controls its reads: a read may return any version that the level allows.
 
-Transactions run one after the other, so a read sees the initial state or a transaction that has committed before. Which
-one, among those that are legal at the level, is for a policy to say: the newest (a serial run), a random one
-(exploration), or what a prediction asks for.
+Transactions run one after the other, so a read returns the initial state or the version of an earlier committed
+transaction. A policy chooses among the legal versions: the newest (a serial run), a random one (exploration), or the
+predicted one (replay).
 
 >>> store = Store("TCC", Latest())
 >>> with store.begin("alice") as txn:
@@ -24,46 +24,45 @@ from plume_py.reasoning.predict.store.legal_reads import Key, Record, Rules, rul
 
 
 class Rollback(Exception):  # noqa: N818 - not an error: what a transaction raises to give up
-    """Raised by an application's transaction that does not want to commit."""
+    """Raised by an application's transaction in order not to commit."""
 
 
 class Conflict(Rollback):
-    """Raised by the store where the level leaves a transaction nothing to read, or forbids its commit."""
+    """Raised by the store if the level allows no version for a read, or forbids the commit."""
 
 
 class Policy(Protocol):
-    """Chooses what a read sees."""
+    """Chooses the version that a read returns."""
 
     def choose(self, request: "ReadRequest") -> int:
-        """A legal writer: the number of a committed transaction, or INITIAL."""
+        """Return a legal writer: the number of a committed transaction, or INITIAL."""
         ...
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """A read that waits for its version."""
+    """A read for which a policy chooses the version."""
 
     store: "Store"
     txn: Record
     key: Key
-    writers: tuple[int, ...]  # who wrote the key and committed, oldest first; INITIAL before them all
+    writers: tuple[int, ...]  # INITIAL, then the committed writers of the key, oldest first
 
     def allows(self, writer: int) -> bool:
-        """Is it legal to see ``writer``?"""
+        """Return whether the level allows the version of ``writer``."""
         if len(self.writers) == 1:
             return writer in self.writers
         return writer in self.writers and self.store.rules.allows(self.store, self.txn, self.key, writer)
 
     def legal(self) -> list[int]:
-        """Everyone that may be seen, oldest first."""
+        """Return all legal writers, oldest first."""
         return [writer for writer in self.writers if self.allows(writer)]
 
 
 class Latest:
-    """The newest legal version: from a store without surprises."""
+    """A policy that chooses the newest legal version."""
 
     def choose(self, request: ReadRequest) -> int:
-        """The last one that is legal."""
         for writer in reversed(request.writers):
             if request.allows(writer):
                 return writer
@@ -71,13 +70,12 @@ class Latest:
 
 
 class RandomLegal:
-    """Any legal version, by lot."""
+    """A policy that chooses a random legal version."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def choose(self, request: ReadRequest) -> int:
-        """One of the legal ones."""
         untried = list(request.writers)
         self._random.shuffle(untried)
         for writer in untried:
@@ -87,9 +85,10 @@ class RandomLegal:
 
 
 class Transaction:
-    """What an application works with. As a context it commits at the end; Rollback and Conflict end it quietly.
+    """The interface for applications.
 
-    ``record.committed`` tells how it ended.
+    As a context manager it commits at the end; Rollback and Conflict end it without an exception. ``record.committed``
+    says whether it committed.
     """
 
     def __init__(self, store: "Store", record: Record) -> None:
@@ -97,7 +96,7 @@ class Transaction:
         self._over = False
 
     def read(self, key: Key) -> Any:
-        """The value that this read sees: an own write, or what the policy chose."""
+        """Return the value of an own write, or of the version that the policy chose."""
         self._require_open(key)
         record = self.record
         if key in record.writes:
@@ -111,19 +110,19 @@ class Transaction:
         return value
 
     def write(self, key: Key, value: Any) -> None:
-        """Seen by others after the commit."""
+        """Write a value, visible to others after the commit."""
         self._require_open(key)
         self.record.writes[key] = value
         self.record.ops.append(("w", key, _version(self.record, value)))
 
     def commit(self) -> None:
-        """Make the writes visible; Conflict if the level does not let it."""
+        """Commit. Raise Conflict if the level forbids it."""
         self._require_open()
         self._over = True
         self._store.commit(self.record)
 
     def rollback(self) -> None:
-        """Forget it all; of what has ended already, nothing more is forgotten."""
+        """Abort the transaction, unless it has ended."""
         if not self.record.committed and self.record not in self._store.aborted:
             self._store.aborted.append(self.record)
         self._over = True
@@ -152,12 +151,12 @@ class Transaction:
 
 
 def _version(record: Record, value: Any) -> str:
-    """Values of a history are unique per key, an application's need not be: the writer is part of what is recorded."""
+    """Return the value for the history. It includes the writer, because a history needs unique values per key."""
     return f"{value} ({record.id})"
 
 
 class Store:
-    """Committed transactions, and the rules by which others may see them."""
+    """Committed transactions, and the rules for reading their versions."""
 
     def __init__(
         self,
@@ -175,7 +174,7 @@ class Store:
         self._writers: dict[Key, list[int]] = {}
 
     def begin(self, session: Hashable, id: str | None = None, level: str | None = None) -> Transaction:
-        """A transaction of this session, at the store's level or one of its own. One runs at a time."""
+        """Return a transaction of this session, at the store's level or another one. One transaction runs at a time."""
         chosen = self.level if level is None else parse_level(level) or level
         if chosen not in self.rules.levels:
             raise ValueError(f"the rules of this store do not judge {chosen}: give it CheckedRules()")
@@ -184,7 +183,7 @@ class Store:
         return Transaction(self, Record(number, session, name, chosen))
 
     def run(self, session: Hashable, body: Callable[[Transaction], None], id: str, level: str | None = None) -> Record:
-        """Run a transaction to its end; ``committed`` of the record says which. An assertion that fails ends it."""
+        """Run a transaction to its end and return its record. A failed assertion ends the transaction."""
         txn = self.begin(session, id, level)
         try:
             with txn:
@@ -194,11 +193,11 @@ class Store:
         return txn.record
 
     def writers_of(self, key: Key) -> list[int]:
-        """Those that committed a write of the key, oldest first."""
+        """Return the transactions that committed a write of the key, oldest first."""
         return self._writers.get(key, [])
 
     def choose(self, txn: Record, key: Key) -> int:
-        """Ask the policy, and hold it to the level."""
+        """Return the policy's choice. Raise ValueError if it is not legal."""
         request = ReadRequest(self, txn, key, (INITIAL, *self.writers_of(key)))
         writer = self.policy.choose(request)
         if not request.allows(writer):
@@ -206,15 +205,15 @@ class Store:
         return writer
 
     def value(self, key: Key, writer: int) -> Any:
-        """What a version holds."""
+        """Return the value of a version."""
         return self._initial(key) if writer == INITIAL else self.records[writer].writes[key]
 
     def final(self, key: Key) -> Any:
-        """The newest version of all."""
+        """Return the newest value."""
         return self.value(key, (INITIAL, *self.writers_of(key))[-1])
 
     def commit(self, txn: Record) -> None:
-        """Take the transaction in."""
+        """Commit the transaction."""
         if txn.number != len(self.records):
             raise ValueError("transactions run one at a time: another one has committed meanwhile")
         if not self.rules.may_commit(self, txn):
@@ -226,7 +225,7 @@ class Store:
         self.rules.committed(self, txn)
 
     def history(self, *, levels: bool = False) -> History:
-        """What was committed, as a history; ``levels``: each transaction carries its own."""
+        """Return the committed transactions as a history. ``levels`` adds the level of each."""
         builder = HistoryBuilder(None)
         for record in self.records:
             builder.add(record.session, record.ops, id=record.id, level=record.level if levels else None)

@@ -1,1 +1,1 @@
-"""Applications to run on the store, in the manner of well-known benchmarks."""
+"""Applications for the store, modelled on well-known benchmarks."""

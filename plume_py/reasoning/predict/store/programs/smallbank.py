@@ -1,8 +1,7 @@
-"""A bank in the manner of SmallBank: savings and checking accounts, six kinds of transactions.
+"""SmallBank: savings and checking accounts, six kinds of transactions, as in IsoPredict's evaluation.
 
-After the SmallBank of IsoPredict's evaluation; amounts are real, so that payments can lack cover.
-A customer is found by name through a scan of the accounts table, as in a store that has no index: those reads never
-change. Payments without cover are rolled back.
+Amounts matter here, so payments can lack funds; these are rolled back. A customer is found by a scan of the account
+names, as in a store without an index. These reads never change.
 """
 
 import random
@@ -13,28 +12,26 @@ from plume_py.reasoning.predict.store.application import Plan, PlannedTransactio
 from plume_py.reasoning.predict.store.store import Rollback, Transaction
 
 CUSTOMERS = 42
-HOT = 4  # customers that most transactions are about
+HOT = 4  # customers of most transactions
 HOT_SHARE = 0.9
 SAVINGS, CHECKING = 60, 50
 
 
 class SmallBank:
-    """The six transactions."""
+    """The program."""
 
     name = "smallbank"
 
     def initial(self, key: str) -> Any:
-        """Names of customers, and the same money for everyone."""
         table, _, number = key.partition(":")
         return {"account": f"customer {number}", "savings": SAVINGS, "checking": CHECKING}[table]
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """Kinds and customers by lot."""
         rng = random.Random(f"smallbank {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
     def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """No money appears or disappears, but for the penalties of checks."""
+        """Assert that no money appears or disappears, except for penalties of checks."""
         total = sum(final(f"{table}:{n}") for table in ("savings", "checking") for n in range(CUSTOMERS))
         expected = CUSTOMERS * (SAVINGS + CHECKING) + sum(step.parameters for step in committed)
         checks = sum(step.name == "WriteCheck" for step in committed)
@@ -53,7 +50,7 @@ def _step(rng: random.Random) -> PlannedTransaction:
 
 
 def _paid_in(name: str, amount: int) -> int:
-    """How much money comes in by a transaction, or goes out."""
+    """Return the money that a transaction adds to the bank, or removes from it."""
     return {
         "DepositChecking": amount,
         "TransactSavings": amount if amount % 2 else -2 * amount,
@@ -71,7 +68,7 @@ def _scan(txn: Transaction, customer: int) -> int:
 
 
 def amalgamate(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """Move all of one customer's money to another one's checking account."""
+    """Move all money of one customer to the checking account of another."""
     one, two = _scan(txn, first), _scan(txn, second)
     total = txn.read(f"savings:{one}") + txn.read(f"checking:{one}")
     txn.write(f"savings:{one}", 0)
@@ -80,20 +77,19 @@ def amalgamate(txn: Transaction, first: int, second: int, amount: int) -> None:
 
 
 def balance(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """The sum of both accounts."""
+    """Read both accounts."""
     one = _scan(txn, first)
     txn.read(f"savings:{one}")
     txn.read(f"checking:{one}")
 
 
 def deposit_checking(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """Money in."""
     one = _scan(txn, first)
     txn.write(f"checking:{one}", txn.read(f"checking:{one}") + amount)
 
 
 def send_payment(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """From one checking account to another, if there is enough."""
+    """Pay from one checking account to another, with sufficient funds only."""
     one, two = _scan(txn, first), _scan(txn, second)
     funds = txn.read(f"checking:{one}")
     if funds < amount:
@@ -103,7 +99,7 @@ def send_payment(txn: Transaction, first: int, second: int, amount: int) -> None
 
 
 def transact_savings(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """Money in, or out if there is enough."""
+    """Pay into the savings account, or out of it with sufficient funds only."""
     one = _scan(txn, first)
     funds = txn.read(f"savings:{one}") + (amount if amount % 2 else -2 * amount)
     if funds < 0:
@@ -112,7 +108,7 @@ def transact_savings(txn: Transaction, first: int, second: int, amount: int) -> 
 
 
 def write_check(txn: Transaction, first: int, second: int, amount: int) -> None:
-    """Money out of checking; the sum of both accounts decides about a penalty."""
+    """Pay from the checking account, with a penalty if both accounts together lack the funds."""
     one = _scan(txn, first)
     total = txn.read(f"savings:{one}") + txn.read(f"checking:{one}")
     penalty = 1 if total < amount else 0

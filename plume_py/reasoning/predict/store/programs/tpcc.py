@@ -1,6 +1,6 @@
-"""A wholesaler in the manner of TPC-C: orders, payments, deliveries, on one warehouse with a few districts.
+"""TPC-C: orders, payments and deliveries, on one warehouse with a few districts, as in IsoPredict's evaluation.
 
-After the TPC-C of IsoPredict's evaluation, with fewer customers and items; of similar size in reads and writes.
+It has fewer customers and items; transactions have about as many reads and writes.
 """
 
 import random
@@ -11,28 +11,26 @@ from plume_py.reasoning.predict.store.application import Plan, PlannedTransactio
 from plume_py.reasoning.predict.store.store import Rollback, Transaction
 
 DISTRICTS, CUSTOMERS, ITEMS = 2, 4, 100
-ITEM_COLUMNS, STOCK_COLUMNS = 22, 24  # those that nobody writes
+ITEM_COLUMNS, STOCK_COLUMNS = 22, 24  # columns that no transaction writes
 LINE_COLUMNS = ("item", "quantity", "amount", "supplier", "district", "order", "number", "date", "info")
 FIRST_ORDER = 1
 
 
 class Tpcc:
-    """The five transactions, in roughly their usual shares."""
+    """The program: five transactions in roughly TPC-C's shares."""
 
     name = "tpcc"
 
     def initial(self, key: str) -> Any:
-        """Full shelves, no orders."""
         table = key.partition(":")[0]
         return {"next-order": FIRST_ORDER, "next-delivery": FIRST_ORDER, "stock": 50, "balance": -10}.get(table, 0)
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """Kinds and parameters by lot."""
         rng = random.Random(f"tpcc {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
     def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """TPC-C's first conditions of consistency: what was paid adds up, and every order has a number of its own."""
+        """Assert TPC-C's first consistency conditions: payments add up, and order numbers are unique."""
         paid = sum(final(f"district-ytd:{district}") for district in range(DISTRICTS))
         assert final("warehouse-ytd:0") == paid, "the districts' payments are not the warehouse's"
         numbers = sum(final(f"next-order:{district}") - FIRST_ORDER for district in range(DISTRICTS))
@@ -44,7 +42,7 @@ def _step(rng: random.Random) -> PlannedTransaction:
     kinds = (new_order, payment, order_status, delivery, stock_level)
     kind = rng.choices(kinds, (46, 42, 4, 4, 4))[0]
     items = tuple(rng.sample(range(ITEMS), rng.randint(5, 15)))
-    wrong = rng.random() < 0.01  # an unknown item: such an order is rolled back
+    wrong = rng.random() < 0.01  # the order has an unknown item and is rolled back
     district, customer, amount = rng.randrange(DISTRICTS), rng.randrange(CUSTOMERS), rng.randint(1, 500)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
     return PlannedTransaction(name, lambda txn: kind(txn, district, customer, (amount, wrong, items)))
@@ -54,13 +52,13 @@ Details = tuple[int, bool, tuple[int, ...]]
 
 
 def _row(txn: Transaction, table: str, number: object, columns: int) -> None:
-    """Columns of a row that nobody ever writes."""
+    """Read columns of a row that no transaction writes."""
     for column in range(columns):
         txn.read(f"{table}-{column}:{number}")
 
 
 def new_order(txn: Transaction, district: int, customer: int, details: Details) -> None:
-    """An order of several items: the counter of the district, then stock and a line for each item."""
+    """Create an order: increment the district's counter, then update stock and add a line for each item."""
     _, wrong, items = details
     _row(txn, "warehouse", 0, 3)
     _row(txn, "customer", f"{district}.{customer}", 4)
@@ -84,7 +82,7 @@ def new_order(txn: Transaction, district: int, customer: int, details: Details) 
 
 
 def payment(txn: Transaction, district: int, customer: int, details: Details) -> None:
-    """Money for the warehouse, the district, and off the customer's bill."""
+    """Add a payment to the warehouse and the district, and subtract it from the customer's balance."""
     amount = details[0]
     _row(txn, "warehouse", 0, 6)
     _row(txn, "district", district, 6)
@@ -99,7 +97,7 @@ def payment(txn: Transaction, district: int, customer: int, details: Details) ->
 
 
 def order_status(txn: Transaction, district: int, customer: int, details: Details) -> None:
-    """A customer's balance and last order."""
+    """Read a customer's balance and last order."""
     _row(txn, "customer", f"{district}.{customer}", 4)
     txn.read(f"balance:{district}.{customer}")
     last = txn.read(f"next-order:{district}") - 1
@@ -110,7 +108,7 @@ def order_status(txn: Transaction, district: int, customer: int, details: Detail
 
 
 def delivery(txn: Transaction, district: int, customer: int, details: Details) -> None:
-    """The oldest order of each district that is not delivered yet."""
+    """Deliver the oldest undelivered order of each district."""
     for d in range(DISTRICTS):
         number = txn.read(f"next-delivery:{d}")
         if number >= txn.read(f"next-order:{d}"):
@@ -125,7 +123,7 @@ def delivery(txn: Transaction, district: int, customer: int, details: Details) -
 
 
 def stock_level(txn: Transaction, district: int, customer: int, details: Details) -> None:
-    """How many items of recent orders are scarce."""
+    """Read the stock of the items in recent orders."""
     following = txn.read(f"next-order:{district}")
     for number in range(max(FIRST_ORDER, following - 3), following):
         for line in range(txn.read(f"order-lines:{district}.{number}")):

@@ -1,6 +1,6 @@
-"""A poll in the manner of Voter: every caller votes from the same number, which has one vote.
+"""Voter: a poll in which all calls come from the same phone number, which has one vote.
 
-So one transaction of a serial run writes, the first one; all others find that the number has voted.
+In a serial run, only the first transaction writes; all others find that the number has voted.
 """
 
 import random
@@ -16,22 +16,20 @@ COLUMNS = ("contestant", "state", "phone", "created")
 
 
 class Voter:
-    """One kind of transaction."""
+    """The program, with one kind of transaction."""
 
     name = "voter"
 
     def initial(self, key: str) -> Any:
-        """Contestants and areas exist; there are no votes."""
         table, _, number = key.partition(":")
         return f"{table} {number}" if table in ("contestant", "area") else 0
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """Contestants by lot."""
         rng = random.Random(f"voter {seed}")
         return [[_vote(rng) for _ in range(transactions)] for _ in range(sessions)]
 
     def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """One number, one vote."""
+        """Assert that the number has at most one vote."""
         votes = sum(final(f"total:{contestant}") for contestant in range(CONTESTANTS))
         assert votes <= 1, "the number has more than one vote"
 
@@ -42,7 +40,7 @@ def _vote(rng: random.Random) -> PlannedTransaction:
 
 
 def vote(txn: Transaction, contestant: int, area: int) -> None:
-    """Look up contestant and area by scans, then the votes of this number; vote if there are none."""
+    """Scan contestants and areas, read the number's votes, and vote if there are none."""
     for n in range(CONTESTANTS):
         txn.read(f"contestant:{n}")
     for n in range(AREAS):

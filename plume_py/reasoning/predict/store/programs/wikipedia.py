@@ -1,6 +1,7 @@
-"""A wiki in the manner of Wikipedia's: nearly all transactions look at a page, a few edit one or watch it.
+"""Wikipedia: nearly all transactions read a page, a few edit or watch one.
 
-An edit is rolled back if the page has moved on since its author looked at it, which in one transaction cannot be.
+An edit is rolled back if the page has changed since the transaction read it. That never happens when a transaction sees
+one state.
 """
 
 import random
@@ -15,22 +16,20 @@ TEXT_BLOCKS = 36
 
 
 class Wikipedia:
-    """The five transactions."""
+    """The program, with five kinds of transactions."""
 
     name = "wikipedia"
 
     def initial(self, key: str) -> Any:
-        """Every page has a first revision."""
         table = key.partition(":")[0]
         return {"page-latest": 1, "watched": False}.get(table, 0)
 
     def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """Kinds, pages and users by lot."""
         rng = random.Random(f"wikipedia {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
     def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """Every edit is a revision of its own."""
+        """Assert that every edit has its own revision."""
         revisions = sum(final(f"page-latest:{page}") - 1 for page in range(PAGES))
         edits = sum(step.name == "UpdatePage" for step in committed)
         assert revisions == edits, "two edits are one revision"
@@ -45,7 +44,7 @@ def _step(rng: random.Random) -> PlannedTransaction:
 
 
 def _look(txn: Transaction, page: int) -> int:
-    """The page, its restrictions, its latest revision and the text of it."""
+    """Read the page, its restrictions, its latest revision, and the revision's text; return the revision."""
     for n in range(PAGES):
         txn.read(f"page-title:{n}")
     for column in ("namespace", "restrictions", "counter", "random", "length"):
@@ -68,20 +67,20 @@ def _user(txn: Transaction, user: int) -> None:
 
 
 def get_page_anonymous(txn: Transaction, page: int, user: int) -> None:
-    """Look at a page."""
+    """Read a page."""
     for n in range(50):
         txn.read(f"ipblocks:{n}")
     _look(txn, page)
 
 
 def get_page_authenticated(txn: Transaction, page: int, user: int) -> None:
-    """Look at a page as somebody."""
+    """Read a page as a user."""
     _user(txn, user)
     _look(txn, page)
 
 
 def update_page(txn: Transaction, page: int, user: int) -> None:
-    """A new revision; those who watch the page are told."""
+    """Add a revision, and notify the watchers of the page."""
     _user(txn, user)
     latest = _look(txn, page)
     for block in range(TEXT_BLOCKS):
@@ -115,7 +114,6 @@ def add_watch_list(txn: Transaction, page: int, user: int) -> None:
 
 
 def remove_watch_list(txn: Transaction, page: int, user: int) -> None:
-    """Watch it no longer."""
     _watch(txn, page, user, False)
 
 
