@@ -215,9 +215,18 @@ def _record(
     begin, began = time.monotonic(), now()
     try:
         stop = threading.Event()
-        how: dict[str, Any] = {"retries": plan.retries, "by_kind": plan.by_kind, "began": began}
-        how["patience"] = plan.timeout + GRACE
-        state = RunState(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
+        state = RunState(
+            adapter,
+            plan.shape,
+            workload,
+            plan.isolations,
+            recorder,
+            stop,
+            retries=plan.retries,
+            by_kind=plan.by_kind,
+            began=began,
+            patience=plan.timeout + GRACE,
+        )
         clients = [Client(state, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         if faults is not None:
@@ -290,8 +299,15 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
 def _faults(plan: Plan, adapter: Adapter, server: PrivateServers | None, clients: list[Client]) -> Faults | None:
     if not plan.faults:
         return None
-    how: dict[str, Any] = {"interval": plan.fault_interval, "timeout": plan.timeout, "seed": plan.shape.seed}
-    return Faults(plan.faults, adapter, server, clients, **how)
+    return Faults(
+        plan.faults,
+        adapter,
+        server,
+        clients,
+        interval=plan.fault_interval,
+        timeout=plan.timeout,
+        seed=plan.shape.seed,
+    )
 
 
 def _run(
