@@ -313,16 +313,18 @@ def _wait_for(condition: Callable[[], bool]) -> tuple[bool, str]:
 def _single(url: str) -> list[str]:
     """Split ``scheme://user:password@host1:1,host2:2/database`` into one address per host."""
     keep_secret(url)
-    scheme, separator, rest = url.partition("://")
-    end = min((rest.index(mark) for mark in "/?#" if mark in rest), default=len(rest))
-    user, at, hosts = rest[:end].rpartition("@")
-    if not separator or "," not in hosts:
-        return [url]
-    return [f"{scheme}{separator}{user}{at}{host}{rest[end:]}" for host in hosts.split(",") if host]
+    before, hosts, after = _around_hosts(url)
+    return [f"{before}{host}{after}" for host in hosts.split(",") if host] if "," in hosts else [url]
 
 
 def _host(url: str) -> str:
     """Return the host of an address without user and password, for the history."""
-    rest = url.partition("://")[2]
+    return _around_hosts(url)[1]
+
+
+def _around_hosts(url: str) -> tuple[str, str, str]:
+    """Return the part of an address before its hosts, the hosts, and the part after them."""
+    scheme, separator, rest = url.partition("://")
     end = min((rest.index(mark) for mark in "/?#" if mark in rest), default=len(rest))
-    return rest[:end].rpartition("@")[2]
+    user, at, hosts = rest[:end].rpartition("@")
+    return f"{scheme}{separator}{user}{at}", hosts, rest[end:]
