@@ -6,7 +6,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.allocate.driver import answer_allocation, open_workload
 from plume_py.reasoning.infer.driver import BOUNDED, PROVED, InferOptions, TransactionVerdict, infer, is_safe
-from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.joint_levels import check_joint_levels
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 
@@ -68,7 +68,7 @@ def _unproved(result):
 
 def _headlines(result, options, claim):
     """All headlines, if each is one to act on."""
-    check_together(result, options)
+    check_joint_levels(result, options)
     headlines = {txn.name: result.headline(txn) for txn in result.transactions}
     if not all(h is not None and is_safe(h) for h in headlines.values()):
         return {}

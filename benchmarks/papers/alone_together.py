@@ -10,7 +10,7 @@ from benchmarks.papers import alone_together_words as words
 from benchmarks.papers.page import Paper, Section
 from benchmarks.tables import Row, progress
 from plume_py.reasoning.infer.execution.client import Load
-from plume_py.reasoning.infer.execution.server import SAFE, ServerRun, sanity
+from plume_py.reasoning.infer.execution.server import SAFE, ServerRun, run_assignments
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES as STORE_MODELS
 
@@ -127,7 +127,7 @@ def vectors(quick: bool) -> list[Row]:
         given = {name: models[level] for name, level in answer["together"]["levels"].items()}
         progress(f"{app} on {kind}, all levels")
         load_of = Load(seconds=0.5 if quick else words.SECONDS)
-        version, found = sanity(load(app), kind, given, told, load_of, True, lambda outcome, standing: None)
+        version, found = run_assignments(load(app), kind, given, told, load_of, True, lambda outcome, standing: None)
         rows.append({"server": version.split(" (")[0].split("-")[0], **_counts(found)})
     return rows
 
