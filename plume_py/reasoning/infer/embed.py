@@ -389,8 +389,9 @@ def for_each(rows: "Source | ListArgument") -> Iterator[Row]:
     recorder.add(ir.ForEach(line, row._name, rows.name, body))
 
 
-def _description(function: Callable[..., object]) -> str:
-    return " ".join((function.__doc__ or "").split())
+def _clause(function: Callable[[], object]) -> ir.Clause:
+    description = " ".join((function.__doc__ or "").split())
+    return ir.Clause(function.__name__, expression_of(function()), function.__code__.co_firstlineno, description)
 
 
 class App:
@@ -451,17 +452,13 @@ class App:
 
     def invariant(self, function: Callable[[], object]) -> str:
         """Declare a clause of the invariant: ``@app.invariant`` above a function that returns a condition."""
-        clause = ir.Clause(
-            function.__name__, expression_of(function()), function.__code__.co_firstlineno, _description(function)
-        )
+        clause = _clause(function)
         self.clauses.append(clause)
         return clause.name
 
     def enforce(self, function: Callable[[], object]) -> str:
         """Declare a constraint that the database enforces. A transaction that would violate it rolls back."""
-        clause = ir.Clause(
-            function.__name__, expression_of(function()), function.__code__.co_firstlineno, _description(function)
-        )
+        clause = _clause(function)
         self.enforced.append(clause)
         return clause.name
 

@@ -99,6 +99,31 @@ class BoundedSearch:
             self.others.append(self._add_step(j))
         self._execute_analysed()
 
+    def search(self, clause: ir.Clause) -> ClauseAnswer:
+        """Search for a violation of the clause."""
+        broken = not_(self._is_serial() if clause.name == CLAUSE else self._clause(clause, self.final))
+        if self.is_short:
+            return ClauseAnswer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
+        if broken is False:
+            return ClauseAnswer(NONE)
+        self.solver.push()
+        self.solver.add(broken if broken is not True else z3.BoolVal(True))
+        result = solve(self.solver, self.limits.at_most(self.seconds))
+        answer = ClauseAnswer(NONE)
+        if result == z3.sat:
+            model = self.solver.model()
+            # Prefer a counterexample with small numbers: it is easier to read.
+            self.solver.push()
+            self.solver.add(*(z3.And(term >= 0, term <= SMALL) for term in self._numbers))
+            if solve(self.solver, self.limits.at_most(FOR_SMALL)) == z3.sat:
+                model = self.solver.model()
+            self.solver.pop()
+            answer = ClauseAnswer(VIOLATED, self._decoded(model, clause.name))
+        elif result == z3.unknown:
+            answer = ClauseAnswer(UNKNOWN, reason=self.solver.reason_unknown())
+        self.solver.pop()
+        return answer
+
     def _fresh(self, stem: str, sort: str) -> Any:
         self._number += 1
         name = f"{stem}!{self._number}"
@@ -417,31 +442,6 @@ class BoundedSearch:
         after = overlay(before, run.writes)
         goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
         return state_either(goes, after, before)
-
-    def search(self, clause: ir.Clause) -> ClauseAnswer:
-        """Search for a violation of the clause."""
-        broken = not_(self._is_serial() if clause.name == CLAUSE else self._clause(clause, self.final))
-        if self.is_short:
-            return ClauseAnswer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
-        if broken is False:
-            return ClauseAnswer(NONE)
-        self.solver.push()
-        self.solver.add(broken if broken is not True else z3.BoolVal(True))
-        result = solve(self.solver, self.limits.at_most(self.seconds))
-        answer = ClauseAnswer(NONE)
-        if result == z3.sat:
-            model = self.solver.model()
-            # Prefer a counterexample with small numbers: it is easier to read.
-            self.solver.push()
-            self.solver.add(*(z3.And(term >= 0, term <= SMALL) for term in self._numbers))
-            if solve(self.solver, self.limits.at_most(FOR_SMALL)) == z3.sat:
-                model = self.solver.model()
-            self.solver.pop()
-            answer = ClauseAnswer(VIOLATED, self._decoded(model, clause.name))
-        elif result == z3.unknown:
-            answer = ClauseAnswer(UNKNOWN, reason=self.solver.reason_unknown())
-        self.solver.pop()
-        return answer
 
     def _decoded(self, model: z3.ModelRef, clause: str) -> Counterexample:
         """Return the counterexample that a model describes."""

@@ -1,8 +1,8 @@
 """Intermediate form of application programs. Both front ends, Python and SQL, produce it; every engine interprets it.
 
 Expressions are evaluated on a *view* (the database as one statement sees it) and on a frame: the values of arguments,
-locals and row variables. Values are integers, Booleans and texts. Texts can only be compared for equality. There is no
-NULL.
+locals and row variables. Values are integers, Booleans and texts. Texts can only be compared for equality. NULL is not
+supported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
