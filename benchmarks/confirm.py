@@ -20,7 +20,7 @@ from plume_py.cli.confirm import Server, Trial, make_case
 from plume_py.history.model import History
 from plume_py.levels.databases import MYSQL, POSTGRESQL, Database
 from plume_py.reasoning.predict import LEVELS
-from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
 from plume_py.reasoning.predict.prediction_files import about
 from plume_py.reasoning.predict.predictor.predictor import predict
 from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
@@ -51,7 +51,7 @@ def outcomes(
     trials: dict[str, Trial], workload: SeededProgram, observed: History, level: str, boundary: str, engine: str
 ) -> Iterator[str]:
     """What is to be counted of one prediction."""
-    how = None if engine == "none" else discipline(DATABASES[engine], setting(engine, level))
+    how = None if engine == "none" else concurrency_control(DATABASES[engine], setting(engine, level))
     outcome = predict(observed, level, boundary=boundary, engine=how)  # type: ignore[arg-type]
     yield "asked"
     if not outcome.predictions:

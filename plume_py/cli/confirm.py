@@ -170,15 +170,15 @@ class Trial:
 
     def of(self, case: Case) -> "Confirmation":
         """Try this one."""
-        from plume_py.reasoning.predict.confirm.confirmation import Asked, confirm, fitting_isolation
+        from plume_py.reasoning.predict.confirm.confirmation import ConfirmOptions, confirm, fitting_isolation
 
         if self.isolation is None:
             isolation = fitting_isolation(self.adapter, case.about.level, case.about.database, case.about.isolation)
         else:
             isolation = chosen_isolations(self.adapter, self.isolation, {})[0].name
         target = self.target or case.about.target or STRONGEST
-        asked = Asked(isolation, target, self.folder, self.attempts, self.limits)
-        return confirm(self.adapter, case.script, asked, case.workload)
+        options = ConfirmOptions(isolation, target, self.folder, self.attempts, self.limits)
+        return confirm(self.adapter, case.script, options, case.workload)
 
 
 def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confirmation":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from plume_py.history.model import History
-    from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+    from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
     from plume_py.reasoning.predict.prediction_files import About, Origin
     from plume_py.reasoning.predict.predictor.outcome import PredictionResult
@@ -258,20 +258,20 @@ def _as_the_database_does(ctx: click.Context, params: dict[str, Any]) -> None:
         raise click.UsageError("--as is for one level; what each transaction declares may be several")
 
 
-def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
+def _engine(level: str, params: dict[str, Any]) -> "ConcurrencyControl | None":
     """How the database runs the level, if it is to be done as there."""
     database = ENGINE_OF.get(params["database"])
     if database is None:
         return None
-    from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+    from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
 
     recorded: Origin | None = params["origin"]
     own = None if recorded is None else recorded.setting
     if recorded is not None and own is not None and recorded.engine is database and own.safe_as == level:
-        return discipline(database, own.spelled, recorded.settings)
+        return concurrency_control(database, own.spelled, recorded.settings)
     setting = database.runs(level)
     assert setting is not None, "every level that is predicted from is at least what the weakest setting keeps"
-    return discipline(database, setting.spelled)
+    return concurrency_control(database, setting.spelled)
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:

@@ -105,11 +105,11 @@ def _tried(
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.reasoning.allocate.driver import Drawing, open_space, open_workload
-    from plume_py.reasoning.allocate.simulate import parsed
+    from plume_py.reasoning.allocate.simulate import parse_cost_model
     from plume_py.reasoning.allocate.trial import in_sessions, trials
 
     tried: list[Trial] = []
-    cost_model = parsed(costs)
+    cost_model = parse_cost_model(costs)
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():

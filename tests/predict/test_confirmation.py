@@ -16,7 +16,7 @@ from plume_py.cli.main import cli
 from plume_py.collect.adapter import AbortedError, Setup
 from plume_py.collect.registry import open_adapter
 from plume_py.levels.databases import POSTGRESQL
-from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
 from plume_py.reasoning.predict.confirm.confirmation import Asked, confirm, fitting_isolation
 from plume_py.reasoning.predict.confirm.script import rest_of, script
 from plume_py.reasoning.predict.predictor.predictor import predict
@@ -146,7 +146,7 @@ def test_a_serial_run_confirms_nothing(tmp_path) -> None:
 
 def predictions(workload, level, boundary, count=3):
     observed = observed_run(workload)
-    engine = discipline(POSTGRESQL, "read committed")
+    engine = concurrency_control(POSTGRESQL, "read committed")
     for prediction in predict(observed, level, boundary=boundary, count=count, engine=engine).predictions:
         keys = [observed.key(key) for key in range(len(observed.key_code))]
         yield script(prediction.history, rest_of(observed, prediction.run), keys=keys)

@@ -379,7 +379,7 @@ def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, by_n
         level = named.get(g, default)
         if level is None:
             raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
-        if level not in catalogue.spellings:
+        if level not in catalogue.engine_names:
             raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
         levels.append(level)
     return levels

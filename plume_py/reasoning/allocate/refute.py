@@ -50,11 +50,11 @@ def exhaustive(workload: Workload, levels: Sequence[str]) -> bool:
     """
     if WEAKEST in levels:
         return False
-    ways = 1
+    choices = 1
     for instance in workload.instances:
-        ways *= 2 ** sum(access.conditional for access in instance.accesses)
+        choices *= 2 ** sum(access.conditional for access in instance.accesses)
     whole = any(access.whole_table for instance in workload.instances for access in instance.accesses)
-    return not whole and _fits(workload) and ways <= MOST_OUTCOMES
+    return not whole and _fits(workload) and choices <= MOST_OUTCOMES
 
 
 def _fits(workload: Workload) -> bool:

@@ -1,4 +1,4 @@
-"""Confirm a predicted run independently of the search: by the checker, and by the rules of the boundary.
+"""Recheck a predicted run independently of the search: by the checker, and by the rules of the boundary.
 
 The rules of docs/predict.md are checked on the observed history, operation by operation. The code shares nothing with
 the formula.
@@ -23,7 +23,7 @@ class PredictionDefectError(Exception):
         super().__init__(f"a prediction is refuted: {problem}")
 
 
-def judge(
+def recheck_prediction(
     observed: Observed, run: Run, outcome: PredictionResult, levels: Mapping[int, str], limits: Limits | None = None
 ) -> tuple[Prediction, list[str]]:
     """Return the prediction and the reasons against it, if any.
