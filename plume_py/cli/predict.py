@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
     from plume_py.reasoning.predict.prediction_files import About, Origin
-    from plume_py.reasoning.predict.predictor.outcome import PredictionResult
+    from plume_py.reasoning.predict.predictor.prediction import PredictionResult
     from plume_py.reasoning.predict.store.program import SeededProgram
     from plume_py.reasoning.predict.store.replay import Validation
 

@@ -16,7 +16,7 @@ from plume_py.reasoning.allocate.workload import READ, UPDATE, WRITE, Access, In
 # A program with more execution paths counts as one path with conditional accesses.
 MAX_PATHS = 16
 
-# `outcomes` gives up beyond this number of instances.
+# `expand_paths` gives up beyond this number of instances.
 MOST_INSTANCES = 100_000
 
 Tree = Sequence[Union[Access, "Fork"]]
@@ -47,7 +47,7 @@ def flat(tree: Tree) -> list[Access]:
 
 
 def execution_paths(tree: Tree) -> tuple[tuple[Access, ...], ...]:
-    """Return each execution path once, or the merged list as the only path if there are more than MOST_WAYS."""
+    """Return each execution path once, or the merged list as the only path if there are more than MAX_PATHS."""
     found: dict[tuple[Access, ...], None] = {(): None}
     for part in tree:
         if isinstance(part, Access):

@@ -104,18 +104,22 @@ def _wait_or_die(txn: RunningTransaction, holders: list[RunningTransaction]) -> 
     yield WAIT
 
 
-class SiS2pl:
-    """SI by snapshots with first-committer-wins, SER by strict two-phase locking with deferred updates."""
-
-    name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
-    bugs = ("unlock-early", "no-conflict-check", "early-timestamp")
-    locks = True
+class _SnapshotProtocol:
+    """The common part of both protocols: each transaction takes a snapshot when it begins."""
 
     def __init__(self, store: VersionStore, bug: str = "") -> None:
         self.store, self.bug = store, bug
 
     def begin(self, txn: RunningTransaction) -> None:
         txn.start = self.store.clock
+
+
+class SiS2pl(_SnapshotProtocol):
+    """SI by snapshots with first-committer-wins, SER by strict two-phase locking with deferred updates."""
+
+    name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
+    bugs = ("unlock-early", "no-conflict-check", "early-timestamp")
+    locks = True
 
     def read(self, txn: RunningTransaction, key: str) -> Steps:
         """Read from the transaction's own buffer, else from its snapshot; at SER the latest version, under a lock."""
@@ -156,18 +160,12 @@ class SiS2pl:
             raise AbortedError
 
 
-class PcSiSer:
+class PcSiSer(_SnapshotProtocol):
     """PC, SI and SER by snapshots. At commit, SI fails if a written key has changed, SER also if a read key has."""
 
     name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
     locks = False
-
-    def __init__(self, store: VersionStore, bug: str = "") -> None:
-        self.store, self.bug = store, bug
-
-    def begin(self, txn: RunningTransaction) -> None:
-        txn.start = self.store.clock
 
     def read(self, txn: RunningTransaction, key: str) -> Steps:
         yield WORK

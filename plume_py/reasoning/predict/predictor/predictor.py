@@ -28,8 +28,14 @@ from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyCo
 from plume_py.reasoning.predict.predictor.axioms import contradictions
 from plume_py.reasoning.predict.predictor.cycle_condition import ForcedCycle
 from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, Read, observe
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
-from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, changes, decode
+from plume_py.reasoning.predict.predictor.prediction import (
+    Prediction,
+    PredictionResult,
+    Run,
+    changes,
+    decode,
+    new_outcome,
+)
 from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError, recheck_prediction
 from plume_py.reasoning.predict.predictor.run_encoding import Runs
 from plume_py.reasoning.predict.predictor.statement_schedule import Schedule, is_scheduled

@@ -12,8 +12,7 @@ from plume_py.checking.declared import DECLARED
 from plume_py.history.model import COMMITTED, INITIAL, NOBODY, UNKNOWN, History
 from plume_py.levels import WEAKEST
 from plume_py.reasoning.predict.predictor.observed_run import Observed
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult
-from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, changes, history_of
+from plume_py.reasoning.predict.predictor.prediction import Prediction, PredictionResult, Run, changes, history_of
 
 
 class PredictionDefectError(Exception):

@@ -16,8 +16,7 @@ from plume_py.history.model import INITIAL, NOBODY, STATUS_NAMES, UNKNOWN, Histo
 from plume_py.levels import NAMES, STRONGEST
 from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
 from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, observe
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
-from plume_py.reasoning.predict.predictor.prediction import Run
+from plume_py.reasoning.predict.predictor.prediction import PredictionResult, Run, new_outcome
 from plume_py.reasoning.predict.predictor.predictor import Predictor
 from plume_py.reasoning.predict.predictor.recheck import recheck_prediction
 
