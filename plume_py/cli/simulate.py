@@ -58,14 +58,14 @@ def command(
       isocheck simulate tpcc --allocation random --out run.json
       isocheck simulate smallbank --allocation ser --costs data=replicated,nodes=10,validation=each
     """
-    from plume_py.reasoning.allocate.trial import summary
+    from plume_py.reasoning.allocate.trial import summarize
     from plume_py.report.text import render
 
     tried, stopped = _tried(source, instances, largest, sessions, protocol, allocation, runs, seed, bug, costs, timeout)
     if not tried:
         click.echo(one_line(f"undecided: {stopped}"))
         ctx.exit(ExitCode.UNDECIDED)
-    told = summary(tried)
+    told = summarize(tried)
     click.echo(f"{source} on {protocol}{f' with the bug {bug}' if bug else ''}, allocation {allocation}")
     click.echo(f"  {told.runs} runs of {len(tried[0].levels)} transactions in {sessions} sessions")
     if costs:

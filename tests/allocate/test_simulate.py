@@ -7,7 +7,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.protocols import PROTOCOLS
 from plume_py.reasoning.allocate.simulate import DEFAULT_COST_MODEL, Simulation, parse_cost_model
-from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
+from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summarize, trials
 from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 
 
@@ -18,14 +18,14 @@ def contended(name, largest=8, instances=120, seed=1):
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_correct_protocols_satisfy_all_levels_of_transactions(name, protocol) -> None:
-    told = summary(list(trials(contended(name), protocol, "random", 3, seed=5)))
+    told = summarize(list(trials(contended(name), protocol, "random", 3, seed=5)))
     assert told.broken == {"declared": 0} and told.aborted > 0
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("allocation", [a for a in ALLOCATIONS if a != "random"])
 def test_runs_at_a_safe_allocation_are_serializable(protocol, allocation) -> None:
-    told = summary(list(trials(contended("smallbank"), protocol, allocation, 3)))
+    told = summarize(list(trials(contended("smallbank"), protocol, allocation, 3)))
     assert told.broken == {"declared": 0, "SER": 0}
 
 
@@ -37,7 +37,7 @@ def test_the_checker_detects_every_bug(protocol, bug) -> None:
     """no-read-check only shows as write skew, for which Courseware has the shape; early-timestamp in first reads, and
     those of SmallBank are of what nobody writes."""
     name = {"no-read-check": "courseware", "early-timestamp": "tpcc"}.get(bug, "smallbank")
-    told = summary(list(trials(contended(name, largest=3), protocol, "random", 12, bug=bug)))
+    told = summarize(list(trials(contended(name, largest=3), protocol, "random", 12, bug=bug)))
     assert told.broken["declared"] > 0
 
 
@@ -75,7 +75,7 @@ MODELS = (
 
 @pytest.mark.parametrize("model", MODELS)
 def test_costs_change_the_time_and_not_the_transactions(model) -> None:
-    told = summary(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parse_cost_model(model))))
+    told = summarize(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parse_cost_model(model))))
     assert told.broken == {"declared": 0}
     assert parse_cost_model(str(parse_cost_model(model))) == parse_cost_model(model) != DEFAULT_COST_MODEL
 

@@ -24,8 +24,9 @@ Tree = Sequence[Union[Access, "Fork"]]
 
 @dataclass(frozen=True)
 class Fork:
-    """Exactly one of two branches happens. ``together`` is both as one list, where the caller can give a better one
-    than a merge.
+    """Exactly one of two branches happens.
+
+    ``together`` is both as one list, if the caller can give a better one than a merge.
     """
 
     then: Tree

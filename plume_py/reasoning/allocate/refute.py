@@ -63,9 +63,7 @@ def _fits(workload: Workload) -> bool:
 
 
 def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]:
-    """Yield choices for the conditional accesses, at least MOST_OUTCOMES if there are so many. In the first, all
-    happen.
-    """
+    """Yield choices for the conditional accesses of all instances. In the first, all happen."""
     return product(*(list(islice(_turnouts(instance), MOST_OUTCOMES)) for instance in instances))
 
 

@@ -67,8 +67,9 @@ def _threatened(sets: Sets, p: int, reads: set[int], writers: list[list[int]], r
 
 
 class ConflictGraph(NamedTuple):
-    """The static dependency graph for the kernels: sets by instance (r reads, w possible writes, u certain writes) and
-    by cell (k…), and the blocks.
+    """The static dependency graph for the kernels.
+
+    Sets by instance (r reads, w possible writes, u certain writes), sets by cell (k…), and the blocks.
     """
 
     r_start: Int32s

@@ -265,8 +265,10 @@ class _Translation:
     def _found_or_not(
         self, found: Sequence[access.TableAccess], key: tuple[str, ...], cells: Sequence[Access]
     ) -> Iterator[Access | Fork]:
-        """Yield a fork. In one branch, the row exists and satisfies the condition: it is locked, then read and written.
-        In the other, the statement only reads what decides about that.
+        """Yield a fork for a statement about one row.
+
+        In one branch, the row exists and satisfies the condition: it is locked, then read and written. In the other,
+        the statement only reads the cells that decide this.
         """
         table = found[0].table.lower()
         tested = list(dict.fromkeys(column for a in found for column in self._tested(table, key, a)))

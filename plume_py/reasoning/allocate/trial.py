@@ -92,7 +92,8 @@ class TrialSummary:
     undecided: int
 
 
-def summary(tried: Sequence[Trial]) -> TrialSummary:
+def summarize(tried: Sequence[Trial]) -> TrialSummary:
+    """Return medians and counts over these runs."""
     broken: dict[str, int] = {}
     for trial in tried:
         for level, verdict in trial.result.levels.items():

@@ -40,8 +40,9 @@ _SERIAL = {
 def concurrency_control(
     database: Database | None, isolation: str, settings: Mapping[str, str] | None = None
 ) -> ConcurrencyControl:
-    """Return the concurrency control of an isolation level. Server ``settings`` may change it. For unknown levels, the
-    weakest.
+    """Return the concurrency control of an isolation level; of an unknown one, the weakest.
+
+    Server ``settings`` may change it.
     """
     if database is None:
         return CURRENT

@@ -196,8 +196,9 @@ class Interleavings:
         return self.script.transactions[self._steps[event].txn].is_late
 
     def _sorted(self, chosen: list[Edge]) -> list[Step]:
-        """Return all steps in an order that contains the edges. A transaction continues as long as it can, late ones
-        come last.
+        """Return all steps in an order that contains the edges.
+
+        A transaction continues as long as it can; late transactions come last.
         """
         after = [list(later) for later in self._after]
         for a, b in chosen:

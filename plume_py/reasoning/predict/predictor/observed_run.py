@@ -234,7 +234,9 @@ def has_initial_state(history: History) -> bool:
 
 
 def _add_cuts(observed: Observed, external: ExternalReads) -> None:
-    """Add the cuts. Adjacent reads without a relevant operation between them share a cut, as do transactions without a
+    """Add the cuts.
+
+    Reads of a node share a cut if there is no relevant operation between them; so do adjacent transactions without a
     node.
     """
     history = observed.history

@@ -33,8 +33,9 @@ class ReadChange:
 
 @dataclass(frozen=True)
 class Run:
-    """The part of the observed run that is kept, and the writers that its reads return. Numbers are of the observed
-    history.
+    """The part of the observed run that is kept, and the writers that its reads return.
+
+    Numbers are of the observed history.
     """
 
     boundary: Boundary

@@ -108,9 +108,7 @@ class Schedule:
         yield from self._writes_in_turn()
 
     def _respects_commit_order(self, point: SchedulePoint) -> Iterator[Clause]:
-        """Yield clauses: committed transactions precede the node's commit, and they are a prefix of the commit
-        order.
-        """
+        """Yield clauses: the committed transactions precede the node and are a prefix of the commit order."""
         size, before = self._observed.size, self._order.before
         for a in range(size):
             has = self.committed(a, point)

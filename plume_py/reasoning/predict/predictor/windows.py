@@ -83,8 +83,9 @@ class WholeRun:
     def _operations(
         self, t: int, inside: set[int], settled: Mapping[int, int]
     ) -> Iterator[tuple[int, tuple[str, int, int | None]]]:
-        """Yield the window's operations of ``t``. Values are operation numbers. Reads of versions overwritten before
-        the window are left out.
+        """Yield the window's operations of ``t``, with operation numbers as values.
+
+        Reads of versions overwritten before the window are left out.
         """
         own: set[int] = set()
         for o in range(self._start[t], self._start[t + 1]):
