@@ -91,7 +91,7 @@ def _search(history: "History") -> dict[str, float]:
     import numpy as np
 
     from plume_py.checking.graph.analysis import Analysis
-    from plume_py.checking.graph.causal import Extra, order_of
+    from plume_py.checking.graph.causal import ExtraEdges, order_of
 
     analysis = Analysis(history)
     reads, groups, causal = analysis.reads, analysis.groups, analysis.causal
@@ -103,7 +103,7 @@ def _search(history: "History") -> dict[str, float]:
     start = perf_counter()
     edges = derive(history.transactions, *columns, *by_key, causal.position)
     derived = perf_counter()
-    extra = Extra.of(np.array(edges, np.int32).reshape(-1, 3), history.transactions)
+    extra = ExtraEdges.of(np.array(edges, np.int32).reshape(-1, 3), history.transactions)
     assert order_of(history, reads, extra).acyclic
     return {"check": perf_counter() - start, "edges": derived - start}
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from benchmarks.tables import progress
 from plume_py.base.limits import Limits
 from plume_py.base.temp_folder import TempFolder
-from plume_py.cli.confirm import Server, Trial, make_case
 from plume_py.history.model import History
 from plume_py.levels.databases import MYSQL, POSTGRESQL, Database
 from plume_py.reasoning.predict import LEVELS
 from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
+from plume_py.reasoning.predict.confirm.database_run import DatabaseAddress, DatabaseRun, prepare
 from plume_py.reasoning.predict.prediction_files import about
 from plume_py.reasoning.predict.predictor.predictor import predict
 from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
@@ -34,7 +34,7 @@ VERDICTS = ("confirmed", "diverged", "refused", "undecided")
 Counts = dict[tuple[str, str, str], Counter[str]]  # (program, level, as) -> what came of it
 
 
-def measure(trials: dict[str, Trial], names: list[str], seed: int, counts: Counts) -> None:
+def measure(trials: dict[str, DatabaseRun], names: list[str], seed: int, counts: Counts) -> None:
     """Everything about the runs of one seed."""
     for name in names:
         workload = SeededProgram(program(name), seed)
@@ -48,7 +48,7 @@ def measure(trials: dict[str, Trial], names: list[str], seed: int, counts: Count
 
 
 def outcomes(
-    trials: dict[str, Trial], workload: SeededProgram, observed: History, level: str, boundary: str, engine: str
+    trials: dict[str, DatabaseRun], workload: SeededProgram, observed: History, level: str, boundary: str, engine: str
 ) -> Iterator[str]:
     """What is to be counted of one prediction."""
     how = None if engine == "none" else concurrency_control(DATABASES[engine], setting(engine, level))
@@ -64,8 +64,8 @@ def outcomes(
         yield "fails"
     told = about(observed, outcome, prediction, validation, workload=workload)
     for database in DATABASES if engine == "none" else (engine,):
-        case = make_case(prediction.history, told, workload)
-        found = trials[database].of(case)
+        case = prepare(prediction.history, told, workload)
+        found = trials[database].confirm(case)
         yield f"{database} {found.verdict}"
         if found.attempt.played.failures:
             yield f"{database} fails"
@@ -75,7 +75,7 @@ def setting(engine: str, level: str) -> str:
     """The strongest setting that is no more than the level."""
     found = DATABASES[engine].runs(level)
     assert found is not None
-    return found.spelled.lower()
+    return found.name.lower()
 
 
 def page(counts: Counts, versions: list[str], seeds: int, seconds: float) -> str:
@@ -151,10 +151,10 @@ def main() -> None:
     names = [name for name in PROGRAMS if args.only in name]
     with ExitStack() as stack:
         scratch = stack.enter_context(TempFolder())
-        adapters = {name: stack.enter_context(Server(name).opened(lists=False)) for name in DATABASES}
+        adapters = {name: stack.enter_context(DatabaseAddress(name).opened(lists=False)) for name in DATABASES}
         said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
         versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]
-        trials = {name: Trial(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
+        trials = {name: DatabaseRun(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
         counts: Counts = {}
         for seed in range(seeds):  # what there is so far is kept after each
             if seed and time.monotonic() - begin > 60 * args.minutes:

@@ -83,7 +83,7 @@ def lists(sessions: int, transactions: int, operations: int = 10, at_once: int =
 def measure_one(spec: str) -> None:
     """In a process of its own: a row per level, as JSON."""
     from plume_py.checking.graph.analysis import Analysis
-    from plume_py.checking.strong.explain.counterexample import explain
+    from plume_py.checking.strong.counterexample import explain
     from plume_py.checking.strong.solver.engine import StrongEngine
     from plume_py.checking.weak.decide import WeakLevels
 

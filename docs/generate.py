@@ -11,9 +11,20 @@ from pathlib import Path
 import plume_py
 from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
-from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE, Database, Setting
+from plume_py.levels.databases import (
+    DATABASES,
+    DUCKDB,
+    ETCD,
+    FIREBIRD,
+    MYSQL,
+    POSTGRESQL,
+    REDIS,
+    SQLALCHEMY,
+    SQLITE,
+    Database,
+    Setting,
+)
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
-from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
 from plume_py.reasoning.allocate.catalogue import CATALOGUES
 from plume_py.reasoning.synth import Scope
 from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
@@ -214,7 +225,7 @@ def _steps(found: Hierarchy) -> list[str]:
 def databases_page() -> str:
     """The page of what databases make of the levels."""
     rows = []
-    for database in ALL.values():
+    for database in DATABASES.values():
         for setting in database.settings:
             cells = (
                 f"{database.title}, `{database.name}`" if setting is database.settings[0] else "",
@@ -245,7 +256,7 @@ def catalogues_table() -> str:
     rows = ["| catalogue | levels | taken into account |\n|---|---|---|\n"]
     for catalogue in CATALOGUES.values():
         levels = ", ".join(
-            level if spelled == level else f"{spelled} ({_counted_on(ALL[catalogue.name][spelled])})"
+            level if spelled == level else f"{spelled} ({_counted_on(DATABASES[catalogue.name][spelled])})"
             for level, spelled in catalogue.levels.items()
         )
         rows.append(f"| {catalogue.name} | {levels} | {catalogue.note} |\n")
@@ -253,7 +264,7 @@ def catalogues_table() -> str:
 
 
 def _spelled(database: Database, setting: Setting) -> str:
-    return f"{setting.spelled} (default)" if setting.spelled == database.default else setting.spelled
+    return f"{setting.name} (default)" if setting.name == database.default else setting.name
 
 
 def _counted_on(setting: Setting) -> str:

@@ -1,6 +1,6 @@
-"""``isocheck`` and ``python -m plume_py``: Ctrl-C ends it without a word about where it was, from the first moment on.
+"""Start ``isocheck`` or ``python -m plume_py`` so that Ctrl-C never prints a traceback, also during imports.
 
-Importing takes a good part of a short run, and an interrupt in there would show where by pages of our sources.
+Imports take a large part of a short run, so an interrupt often comes before the command line can handle it.
 """
 
 import _thread
@@ -8,19 +8,19 @@ import os
 import time
 from types import FrameType
 
-# What a shell reports for a program that was interrupted.
+# The exit code that a shell reports for an interrupted program.
 INTERRUPTED = 130
-# Seconds after which an interrupt that came at a bad moment comes again.
-SOON = 0.01
+# An interrupt inside a callback of Python is repeated after this many seconds.
+REPEAT_SECONDS = 0.01
 
 
 def run() -> None:
-    """The console command."""
+    """Run the console command."""
     try:
         _leave_at_once(True)
         from plume_py.cli.main import run as start
 
-        _leave_at_once(False)  # now there may be something to put in order first
+        _leave_at_once(False)  # from now on there may be files and servers to clean up
         try:
             start()
         finally:
@@ -30,11 +30,14 @@ def run() -> None:
 
 
 def _leave_at_once(wanted: bool) -> None:
-    """Does an interrupt just end the process? Raised amid an import, or at Python's end, it may be shown, and lost."""
+    """Set whether Ctrl-C ends the process at once or raises KeyboardInterrupt.
+
+    Raised in an import, or while Python ends, the exception could be printed and lost.
+    """
     import signal
 
     ours = signal.default_int_handler, _leave, _interrupt
-    if signal.getsignal(signal.SIGINT) in ours:  # who started us may want it ignored
+    if signal.getsignal(signal.SIGINT) in ours:  # the parent process may have set it to be ignored
         signal.signal(signal.SIGINT, _leave if wanted else _interrupt)
 
 
@@ -43,7 +46,7 @@ def _leave(*_: object) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """As Python does, but not while it calls back: what is raised then is shown, and lost."""
+    """Raise KeyboardInterrupt, but not in a callback of Python: there it would be printed and lost."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "__del__" or (code.co_name == "cb" and "importlib" in code.co_filename):
@@ -54,7 +57,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt_soon(number: int) -> None:
-    time.sleep(SOON)
+    time.sleep(REPEAT_SECONDS)
     os.kill(os.getpid(), number)
 
 

@@ -1,4 +1,4 @@
-"""What other programs use, beside ``load`` and ``HistoryBuilder``: check, and what one does with a result.
+"""Public functions for other programs: check a history, print, draw and save (``plume_py`` exports them).
 
 >>> from plume_py import check, HistoryBuilder
 >>> builder = HistoryBuilder(initial=0)
@@ -24,10 +24,10 @@ Path = str | os.PathLike[str]
 
 
 def check(history: History | Path, levels: str | Sequence[str] = "all", **how: Any) -> Result:
-    """Does a history, or the one in a file, keep the levels? Every level unless some are named.
+    """Check a history, or the history in a file, and return the result.
 
-    ``levels`` is a level or several, by name or alias, "all", "weak" or "declared"; the other arguments are those of
-    ``plume_py.checking.check.check``.
+    ``levels`` is one level or several, by name or alias, "all" (the default), "weak" or "declared". ``how`` has the
+    other arguments of ``plume_py.checking.check.check``.
     """
     if isinstance(history, History):
         return check_history(history, levels, **how)
@@ -41,14 +41,14 @@ def check(history: History | Path, levels: str | Sequence[str] = "all", **how: A
 
 
 def text(result: Result) -> str:
-    """A result as ``isocheck`` prints it, without colours."""
+    """Return a result as ``isocheck`` prints it, without colours."""
     from plume_py.report.text import render
 
     return render(result, style=lambda words, **_: words)
 
 
 def picture(violation: Violation, path: Path | None = None, format: str = "svg") -> bytes:
-    """A violation as SVG, PNG or PDF, written to ``path`` if there is one; it takes Graphviz's dot."""
+    """Return a violation as SVG, PNG or PDF, and write it to ``path`` if given. Graphviz's dot must be installed."""
     from plume_py.report import dot, graphviz
 
     if format not in graphviz.FORMATS:
@@ -60,17 +60,17 @@ def picture(violation: Violation, path: Path | None = None, format: str = "svg")
 
 
 def page(found: Result | Iterable[Result], path: Path | None = None) -> str:
-    """Results as a page to click through, written to ``path`` if there is one."""
+    """Return an HTML page of one result or several, and write it to ``path`` if given."""
     from plume_py.report.html import document
 
-    made = document([found] if isinstance(found, Result) else list(found))
+    text = document([found] if isinstance(found, Result) else list(found))
     if path is not None:
-        write_atomically(os.fspath(path), [made.encode("utf-8", "backslashreplace")])
-    return made
+        write_atomically(os.fspath(path), [text.encode("utf-8", "backslashreplace")])
+    return text
 
 
 def save(history: History, path: Path, format: str | None = None) -> None:
-    """Write a history in a format (see ``isocheck formats``), or in the one that the name of the file says."""
+    """Write a history in a format (see ``isocheck formats``), by default the format of the file's extension."""
     from plume_py.history.formats.registry import FORMATS, writable_format
 
     chosen = format or writable_format(os.fspath(path))
@@ -82,11 +82,11 @@ def save(history: History, path: Path, format: str | None = None) -> None:
 
 
 def _in_notebook(result: Result) -> str:
-    """Return the page of a result as a notebook shows it."""
+    """Return the HTML of a result for a notebook."""
     from plume_py.report.html import framed
 
     return framed([result])
 
 
-# A result does not know of reports, so what interpreters and notebooks ask it for is registered here.
+# The module of results must not import reports, so the renderers for interpreters and notebooks are registered here.
 results.DRAW.update(html=_in_notebook, svg=lambda violation: picture(violation).decode(), text=text)

@@ -1,7 +1,8 @@
-"""For test suites: ``assert_isolation(history, "TCC")`` fails with the counterexample and its proof as the message.
+"""Assert isolation levels in test suites: a failure has the counterexample and its proof as its message.
 
-With pytest, ``pytest_plugins = ["plume_py.testing"]`` in the top ``conftest.py`` (or ``-p plume_py.testing``) adds the
-fixture ``isolation``, which is the same function, and names histories after the test. pytest itself is not needed.
+With pytest, put ``pytest_plugins = ["plume_py.testing"]`` into the top ``conftest.py``, or use ``-p plume_py.testing``.
+This adds the fixture ``isolation``: the same function, which names histories after the test. The module works without
+pytest.
 
 >>> from plume_py.testing import assert_isolation
 >>> assert_isolation([[[("w", "x", 1)]], [[("r", "x", 1)]]], "TCC").ok
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.model import History
 
-# A transaction in code: its operations, or what the native format has, {"ops": …, "status": …, "level": …, "id": …}.
+# A transaction: its operations, or an object of the native format, {"ops": …, "status": …, "level": …, "id": …}.
 Transaction = Sequence[Sequence[Any]] | Mapping[str, Any]
 Sessions = Sequence[Sequence[Transaction]]
 
@@ -29,7 +30,7 @@ __all__ = ["IsolationError", "assert_isolation"]
 
 
 class IsolationError(AssertionError):
-    """A level is violated or could not be decided; ``result`` has the details as data."""
+    """A level is violated or undecided; ``result`` has the details as data."""
 
     def __init__(self, message: str, result: "Result") -> None:
         super().__init__(message)
@@ -48,12 +49,12 @@ def assert_isolation(
     max_examples: int = 1,
     name: str = "",
 ) -> "Result":
-    """Raise ``IsolationError``, an AssertionError, unless ``history`` keeps ``level`` (or each of several levels).
+    """Return the result if ``history`` satisfies each level; else raise ``IsolationError``, an AssertionError.
 
-    ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions:
-    lists of transactions, each a list of operations or a dictionary. ``initial`` is what reads of the initial state
-    return in sessions, ``format`` and ``init_txn`` are as in ``load``, the rest as in ``check``.
-    A level that cannot be decided fails, too; a history that cannot be read raises ``InputError``.
+    ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions.
+    Sessions are lists of transactions, and a transaction is a list of operations or a dictionary. ``initial`` is the
+    initial value of every key for sessions. ``format`` and ``init_txn`` are arguments of ``load``, all others of
+    ``check``. An undecided level raises ``IsolationError`` as well, an unreadable history raises ``InputError``.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, not this one
     from plume_py.checking.check import check
@@ -82,7 +83,7 @@ def _loaded(history: Any, initial: Any, format: str | None, init_txn: InitTxn) -
 def _built(sessions: Sessions, initial: Any, init_txn: InitTxn) -> "History":
     from plume_py.history.builder import HistoryBuilder
 
-    # As in a native file: an initial value that is not stated is null, and a first transaction may set it up instead.
+    # As in a native file: without an initial value it is null, and the first transaction may set up the state instead.
     builder = HistoryBuilder(None, declared=False) if initial is ... else HistoryBuilder(initial)
     for number, session in enumerate(sessions):
         builder.session(number)
@@ -93,8 +94,8 @@ def _built(sessions: Sessions, initial: Any, init_txn: InitTxn) -> "History":
 
 def _add(builder: "HistoryBuilder", session: int, transaction: Transaction) -> None:
     if isinstance(transaction, Mapping):
-        known = {field: transaction[field] for field in ("status", "level", "id") if field in transaction}
-        builder.add(session, transaction["ops"], **known)
+        fields = {field: transaction[field] for field in ("status", "level", "id") if field in transaction}
+        builder.add(session, transaction["ops"], **fields)
     else:
         builder.add(session, transaction)
 
@@ -103,22 +104,22 @@ def _message(result: "Result") -> str:
     from plume_py.base.terminal import plain
     from plume_py.report.text import render
 
-    broken = [name for name, verdict in result.levels.items() if verdict.ok is False]
+    violated = [name for name, verdict in result.levels.items() if verdict.ok is False]
     undecided = [name for name, verdict in result.levels.items() if verdict.ok is None]
-    told = [f"the history does not keep {', '.join(broken)}"] if broken else []
-    told += [f"could not decide {', '.join(undecided)}"] if undecided else []
-    return f"{'; '.join(told)}\n{render(result, style=plain)}"
+    problems = [f"the history does not keep {', '.join(violated)}"] if violated else []
+    problems += [f"could not decide {', '.join(undecided)}"] if undecided else []
+    return f"{'; '.join(problems)}\n{render(result, style=plain)}"
 
 
 try:
     import pytest
-except ImportError:  # the function works without
+except ImportError:
     pass
 else:
 
     @pytest.fixture
     def isolation(request: pytest.FixtureRequest) -> Callable[..., "Result"]:
-        """``assert_isolation``; a history that has no name of its own goes by that of the test."""
+        """Return ``assert_isolation``, which names a history without a path after the test."""
 
         def assert_in_test(history: Any, *args: Any, **options: Any) -> "Result":
             __tracebackhide__ = True

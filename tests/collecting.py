@@ -1,4 +1,4 @@
-"""What the tests of collecting share: small runs, and a store that fails as it is told."""
+"""Shared by the tests of ``plume_py.collect``: small runs, and a store that fails by a script."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ from plume_py.collect.workload import Shape
 
 
 def gather(url, out, *, isolation="serializable", level="SER", adapter=None, server=None, how=None, **shape):
-    """A small run; what it came to."""
+    """Run a small workload and return its result."""
     shape = Shape(**{"sessions": 4, "transactions": 30, "keys": 6, **shape})
     adapter = adapter or open_adapter(Setup(url, lists=shape.lists))
     plan = Plan(shape, [Isolation(isolation, level)], str(out), force=True, **(how or {}))
@@ -24,7 +24,7 @@ def lines(path):
 
 
 class Scripted(Adapter):
-    """A dictionary under a lock for whole transactions; ``script`` maps the number of a commit to what goes wrong."""
+    """A dictionary, locked for whole transactions. ``script`` maps the number of a commit to its failure."""
 
     name = "scripted"
     isolations = {"serializable": Promise("SER")}  # noqa: RUF012

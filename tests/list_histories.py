@@ -1,4 +1,4 @@
-"""Random tiny histories of lists: mostly sane ones, built from a simulated run, and ones with a planted defect.
+"""Random tiny histories of lists: mostly correct ones, built from a simulated run, and ones with a planted defect.
 
 A run has an order of the transactions for each key (the commit order, now and then another), and each transaction sees
 what a database of some level would show it: all before it, a snapshot, a causal past, or anything. A read shows what

@@ -1,4 +1,4 @@
-"""Histories of a few transactions: written down, drawn, and all there are of a size."""
+"""Histories of a few transactions: fixed, random, and all histories of a given size."""
 
 from itertools import product
 

@@ -37,12 +37,13 @@ LAYERS = {
 INSIDE = (
     ("declared", "result"),
     ("graph",),
-    ("steps", "headline"),
+    ("steps",),
     ("violation",),
-    ("weak", "strong"),
+    ("weak",),
+    ("strong",),
     ("verdicts",),
     ("check",),
-    ("witness", "minimize", "stream", "evidence"),
+    ("witness", "minimize", "precompile", "stream", "evidence"),
 )
 
 # What is not so yet. This may only get shorter.
@@ -114,11 +115,11 @@ def compares_sessions(node):
 
 
 def test_session_order_is_asked_in_one_place():
-    """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
+    """Of ``shared_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
     checking = [(name, path) for name, path in modules() if package(name) == "checking"]
     found = {name for name, path in checking if any(map(compares_sessions, ast.walk(parsed(path))))}
-    found -= {"plume_py.checking.evidence.overlap"}  # it asks who is the same client, and for no order
-    assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
+    found -= {"plume_py.checking.evidence.evidence"}  # it asks who is the same client, and for no order
+    assert found == {"plume_py.checking.graph.shared_kernels", "plume_py.checking.graph.analysis"}
 
 
 @pytest.mark.parametrize("name", sorted({package(name) for name in NAMES} - {""}))
@@ -140,8 +141,7 @@ MAY_NAME_A_LEVEL = {
     "levels.table": "what a level is",
     "levels.patterns": "which level a pattern breaks",
     "levels.databases": "what databases make of it",
-    "levels.stores": "what more databases make of it",
-    "checking.weak.decide": "a kernel file per level",
+    "checking.weak.decide": "kernels per level",
     "checking.stream.level_kernels": "a piece of kernel per level",
     "checking.stream.ingest_kernels": "the first and the last of the stream's levels",
     "checking.stream.garbage_collection": "what one of the stream's levels still looks at",

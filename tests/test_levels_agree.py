@@ -20,9 +20,19 @@ from plume_py import check
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.minimal.search import search
 from plume_py.checking.strong.solver.engine import StrongEngine
-from plume_py.levels import CODES, LEVELS, NAMES, RUNNABLE, STRONG, STRONGEST_FIRST, WEAK, sees, weaker_levels
+from plume_py.levels import (
+    CODES,
+    LEVELS,
+    NAMES,
+    RUNNABLE,
+    STRONG,
+    STRONGEST_FIRST,
+    WEAK,
+    visibility_bits,
+    weaker_levels,
+)
 from plume_py.levels.table import AT_COMMIT, WRITERS
-from plume_py.levels.visibility import seen
+from plume_py.levels.visibility import visible_set
 from plume_py.reasoning.synth.formulas import DEFINITIONS
 from plume_py.reasoning.synth.problem import witness_of
 from plume_py.verify.facts import HistoryFacts
@@ -42,7 +52,7 @@ def by_bits(facts, bits):
     def fits(t):
         direct = places(s for s in facts.live if (s, t) in facts.so | facts.wr)
         rivals = places(s for s in facts.live if facts.writes[s].keys() & facts.writes[t].keys())
-        mine = seen(bits, direct, rivals, (1 << len(order)) - 1, visible, placed=True)
+        mine = visible_set(bits, direct, rivals, (1 << len(order)) - 1, visible, placed=True)
         so_far = 0
         for x, t1 in facts.reads[t]:
             after = -1 if t1 == oracle.INITIAL else order.index(t1)
@@ -96,7 +106,7 @@ def statements(concrete, level):
     everyone = dict.fromkeys(facts.live, level)
     codes = np.full(history.transactions, CODES[level], np.uint8)
     told = HistoryFacts(history)
-    yield "bits", by_bits(facts, sees(level))
+    yield "bits", by_bits(facts, visibility_bits(level))
     yield "oracle of mixed levels", oracle_mixed.holds(facts, everyone)
     yield "columns", StrongEngine(Analysis(history), codes).decide().ok
     yield "small engine", search(history, level, 10_000).ok

@@ -1,4 +1,4 @@
-"""Violations made by hand, for what draws them, and texts that want to be more than texts."""
+"""Violations made by hand, for tests of reports, and texts that try to inject markup or terminal codes."""
 
 from plume_py.checking.result import Ends, ShownTransaction, Step, Violation
 from plume_py.history.model import INITIAL_ID

@@ -16,9 +16,8 @@ from benchmarks.papers.plume_peers import TXT, Peer, peers
 from benchmarks.papers.plume_taps import LETTERS
 from benchmarks.tables import Cell, Row, progress
 from benchmarks.workloads import WORK
-from plume_py.bench.points import SHAPE, Point, Value
-from plume_py.bench.run import STOPPED, Measured, checked, write
-from plume_py.history.presets import PRESETS
+from plume_py.bench.run import SHAPE, STOPPED, Measured, Point, Value, checked, write
+from plume_py.cli.generate import PRESETS
 
 LIMIT, PEER_LIMIT = 40, 20  # CPU seconds of one check
 QUICK_LIMIT = 10

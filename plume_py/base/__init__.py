@@ -1,1 +1,1 @@
-"""What knows nothing of histories: errors, exit codes, text, files, limits, processes, kernels, formulas, SQL."""
+"""Shared base without knowledge of histories: errors, text, files, limits, processes, kernels, formulas, SQL."""

@@ -1,10 +1,10 @@
-"""Sets of small numbers as integers: bit t stands for the member t."""
+"""Sets of small numbers as integers: bit t is set if t is a member."""
 
 from collections.abc import Callable, Iterable
 
 
 def bits(members: Iterable[int]) -> int:
-    """The set with these members."""
+    """Return the set with these members."""
     result = 0
     for t in members:
         result |= 1 << t
@@ -12,7 +12,7 @@ def bits(members: Iterable[int]) -> int:
 
 
 def members(bits: int) -> list[int]:
-    """The members of a set, ascending."""
+    """Return the members of a set in ascending order."""
     result = []
     while bits:
         lowest = bits & -bits
@@ -22,7 +22,7 @@ def members(bits: int) -> list[int]:
 
 
 def closure(start: int, next_to: Callable[[int], int], until: int = 0) -> int:
-    """These, the sets ``next_to`` them, and so on; or as far as one comes before a member of ``until`` is met."""
+    """Return all members reachable from ``start`` by ``next_to``; stop early once a member of ``until`` is reached."""
     reached = todo = start
     while todo and not reached & until:
         lowest = todo & -todo

@@ -1,9 +1,9 @@
-"""Reject JSON in which an object has a name twice: decoders keep the last value and drop the others without a word.
+"""Reject JSON in which an object has the same name twice: decoders silently keep only the last value.
 
-A reader that has decoded a text calls ``reject_same_names`` with the number of names that it found. Each name has a
-colon behind it, so a text with as many colons has no name twice, and counting them takes a hundredth of the time of
-decoding. Only where there are more (in strings, in fields that the reader skips) the text is parsed once again, by the
-standard library; and only where a name is there twice, the text is searched for its position.
+A reader that has decoded a text calls ``reject_same_names`` with the number of names that it decoded. A colon follows
+each name, so a text with that many colons has no duplicate. Counting takes a hundredth of the time of decoding. If
+there are more colons, as in strings and skipped fields, the standard library parses the text again. If a name is
+duplicated, the text is searched for its position.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 from plume_py.base.errors import InputError
 from plume_py.base.text import display
 
-# Bytes that are looked at together.
+# Bytes that are searched at once, to bound memory.
 PIECE = 1 << 22
 
 _NAME_OR_BRACE = re.compile(rb'("(?:[^"\\]|\\.)*+")[ \t\r\n]*+(:?)|[{}]', re.S)
@@ -24,11 +24,11 @@ _BEFORE_COLON = tuple(b'" \t\r\n')
 
 
 class SameNameError(Exception):
-    """An object has a name twice."""
+    """An object has the same name twice."""
 
 
 def given(decoded: Sequence[Any], defaults: dict[str, object]) -> int:
-    """Return how many fields of ``decoded`` are given: all that are not the object that stands for a missing one."""
+    """Return how many fields of ``decoded`` are present; ``defaults`` has the object that marks each missing field."""
     values = chain.from_iterable(map(attrgetter(*defaults), decoded))
     return sum(map(is_not, values, cycle(defaults.values())))
 
@@ -42,11 +42,11 @@ def reject_same_names(
     lines: bool = False,
     line_numbers: Sequence[int] = (),
 ) -> None:
-    """Raise an InputError if an object in ``text`` has a name twice; ``names``: how many were decoded,
-    beside those of the optional ``fields``, see ``given``.
+    """Raise an InputError if an object in ``text`` has the same name twice.
 
-    ``text`` has been decoded, so it is valid JSON, or one document per line if ``lines``. ``line_numbers``: the lines
-    of the file that ``text`` consists of, if these are not all from ``first_line`` on.
+    ``text`` is valid JSON, or one document per line if ``lines``. ``names`` is the number of names that were decoded,
+    without the optional ``fields`` (arguments of ``given``). ``line_numbers``: the line of the file for each line of
+    ``text``, if they do not simply count up from ``first_line``.
     """
     found = most_names(text)
     if found <= names or (fields and found <= names + given(*fields)):
@@ -61,7 +61,7 @@ def reject_same_names(
 
 
 def most_names(text: Any) -> int:
-    """Return how many names there are at most: only colons behind a quote or a space can end one."""
+    """Return an upper bound of the number of names: the colons after a quote or space."""
     import numpy as np
 
     bytes_, found = np.frombuffer(text, np.uint8), 0
@@ -92,7 +92,7 @@ def _once(pairs: list[tuple[str, object]]) -> None:
 
 
 def _find(content: bytes) -> tuple[str, int]:
-    """The first name that is there twice in its object, and where it is the second time."""
+    """Return the first name that is duplicated in its object, and the position of the second one."""
     objects: list[set[str]] = []
     for found in _NAME_OR_BRACE.finditer(content):
         if found[0] == b"{":
@@ -104,4 +104,4 @@ def _find(content: bytes) -> tuple[str, int]:
             if name in objects[-1]:
                 return name, found.start()
             objects[-1].add(name)
-    raise AssertionError("the parser has found one")
+    raise AssertionError("the parser has found a duplicate")

@@ -1,4 +1,7 @@
-"""Limits of time and memory: reaching one ends in "undecided", never in a wrong answer."""
+"""Limits of time, memory and work: a computation that reaches one ends as "undecided", never with a wrong answer.
+
+The engine calls ``Limits.check`` between its steps. ``Limits.enforced`` also ends code that never calls it.
+"""
 
 import signal
 import threading
@@ -13,23 +16,24 @@ from plume_py.base.memory import data_limited_to, in_use, own_data
 
 MEGABYTE = 1 << 20
 
-# Seconds between two looks at the limits, where nobody else looks.
+# Seconds between two checks of the limits by the timer of ``enforced``.
 TICK = 0.1
-# Who asks by himself ends in good order, and with what he knows so far; who does not is ended a little later.
+# Code that calls ``check`` stops at the limit and can report partial results. The timer stops other code this much
+# later: seconds, and a share of the time limit.
 GRACE_SECONDS, GRACE_SHARE = 0.4, 0.08
-# The same for memory. The system has to allow for what is asked for and never used, too.
+# The same for memory, as factors. The system also counts memory that is requested and never used.
 GRACE_MEMORY, GRACE_DATA = 1.08, 1.15
 
 Progress = Callable[[], str]
 
-_enforced: "list[Limits]" = []  # by the main thread, the innermost last
+_enforced: "list[Limits]" = []  # limits that the main thread enforces, the innermost last
 
-# Processor time that this thread spent on kernels that it had to fetch or compile.
+# Processor time of each thread for loading and compiling kernels.
 _uncounted = threading.local()
 
 
 class _Clock:
-    """Whether this process has a limit on wall time; it then must not wait for other processes."""
+    """Whether this process has a limit on wall time; if so, it must not wait for other processes."""
 
     limited = False
 
@@ -46,7 +50,7 @@ def is_wall_time_limited() -> bool:
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """Exclude the processor time spent inside from the limit of a level: whether a kernel is cached decides nothing."""
+    """Exclude processor time spent inside from the limit of a level: the cache of kernels must decide no verdict."""
     begin = time.thread_time()
     try:
         yield
@@ -55,28 +59,28 @@ def uncounted() -> Iterator[None]:
 
 
 def _own_seconds() -> float:
-    """Return the processor time of this thread without that of ``uncounted``."""
+    """Return the processor time of this thread outside of ``uncounted`` blocks."""
     return time.thread_time() - getattr(_uncounted, "seconds", 0.0)
 
 
 class _Work:
-    """Steps that a search may still take; shared by all limits derived from one ``of_work``."""
+    """Remaining steps of a search, shared by all limits derived from one call of ``of_work``."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
 
 class Limits:
-    """Limits of time, memory and work; the engine checks them between its steps.
+    """Limits of time, memory and work: ``timeout`` in seconds from now, ``max_memory`` of this process in bytes,
+    ``per_level`` see ``for_level``.
 
-    Time and memory depend on the machine, so a limit on them ends in "undecided". Work is counted in steps of the
-    algorithms (about 10 ns each when compiled), so a search that it bounds stops at the same point everywhere.
+    Time and memory depend on the machine. Work is counted in steps of the algorithms, about 10 ns each when compiled.
+    A search bounded by work therefore stops at the same point on every machine.
     """
 
     def __init__(
         self, timeout: float | None = None, max_memory: int | None = None, per_level: float | None = None
     ) -> None:
-        """``timeout`` in seconds from now, ``max_memory`` of this process in bytes, ``per_level`` see ``for_level``."""
         self.timeout, self.max_memory, self.per_level = timeout, max_memory, per_level
         self.whole = self
         self._work: tuple[_Work, ...] = ()
@@ -88,7 +92,8 @@ class Limits:
     def for_level(self) -> "Limits":
         """Return the limits of one level that needs a search: at most ``per_level`` seconds of processor time.
 
-        Wall time would make the verdict depend on what else the machine does. ``whole`` of these limits is without it.
+        With wall time, the verdict would depend on the load of the machine. The attribute ``whole`` has the limits
+        without this one.
         """
         if self.per_level is None:
             return self
@@ -97,9 +102,9 @@ class Limits:
         return own
 
     def at_most(self, seconds: float) -> "Limits":
-        """Return limits for a part that may take at most ``seconds`` from now, and no longer than the whole.
+        """Return the limits of a step that may take at most ``seconds`` from now.
 
-        Explanations use ``of_work`` instead: what they find must not depend on time.
+        Explanations use ``of_work`` instead, because their result must not depend on time.
         """
         left = self.seconds_left
         own = Limits(seconds if left is None else min(seconds, left), self.max_memory)
@@ -107,14 +112,14 @@ class Limits:
         return own
 
     def of_work(self, steps: int) -> "Limits":
-        """Return the same limits for a part that may also take at most ``steps`` steps of work."""
+        """Return the same limits for a search that may also take at most ``steps`` steps of work."""
         own = copy(self)
         own._work = (*self._work, _Work(steps))
         own.whole = own
         return own
 
     def spend(self, steps: int) -> None:
-        """Count ``steps`` steps of work; raise LimitError if the work is used up."""
+        """Count ``steps`` steps of work; raise LimitError if they exceed the limit."""
         for work in self._work:
             work.left -= steps
         if self.is_spent:
@@ -122,16 +127,16 @@ class Limits:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the work that ``of_work`` allows is used up."""
+        """Whether more steps were taken than ``of_work`` allows."""
         return any(work.left < 0 for work in self._work)
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the time limit, if there is one."""
+        """Seconds until the time limit; None without one."""
         return None if self._end is None else self._end - time.monotonic()
 
     def check(self, progress: Progress = str) -> None:
-        """Raise LimitError if a limit is reached; ``progress`` is then asked how far it came."""
+        """Raise LimitError if a limit is reached; the message ends with ``progress()``."""
         self._check(progress, 0.0, 1.0)
 
     def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
@@ -145,7 +150,7 @@ class Limits:
             raise LimitError(_with_progress(f"stopped at {megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
-        """Is a limit reached?"""
+        """Return whether a limit is reached."""
         try:
             self.check()
         except LimitError:
@@ -154,10 +159,10 @@ class Limits:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Inside, a limit that is reached ends whatever runs by a LimitError, also what never asks.
+        """Raise LimitError inside the block once a limit is reached, also in code that never calls ``check``.
 
-        Time is looked at by a timer, as far as there is one (for the main thread, and not on Windows); memory also by
-        the system, which refuses more, since a single call can ask for any amount.
+        A timer checks time and memory, in the main thread and not on Windows. The system also limits memory, because a
+        single call can request any amount.
         """
         with self._ticking(), data_limited_to(self._most_data()):
             try:
@@ -168,7 +173,7 @@ class Limits:
                 raise LimitError(f"stopped at {megabytes(self.max_memory)} of memory") from None
 
     def _most_data(self) -> int | None:
-        """What the system may give this process, other memory of it included that the limit does not count."""
+        """Return the limit on private, writable memory; it includes memory that ``max_memory`` does not count."""
         if self.max_memory is None or not own_data():
             return None
         return own_data() + int(max(0, self.max_memory - in_use()) * GRACE_DATA)
@@ -188,12 +193,12 @@ class Limits:
 
         before = signal.signal(signal.SIGALRM, tick)
         _enforced.append(self)
-        # again and again: this may be no time for it, and an exception that is raised in a callback gets lost
+        # repeated, because a tick can meet delicate code, and an exception that is raised in a callback is lost
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
         try:
             yield
         finally:
-            inside = False  # before anything that a tick could keep from being done
+            inside = False  # first, so that no tick can interrupt the following lines
             _enforced.pop()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
@@ -204,24 +209,24 @@ class Limits:
             needed = f"stopped before it would take more than {megabytes(self.max_memory)} of memory"
             raise LimitError(_with_progress(needed, progress))
 
-    def room(self, size: int) -> int:
-        """``size`` bytes, or half of what the limit leaves if that is less."""
+    def cap_to_budget(self, size: int) -> int:
+        """Return ``size`` bytes, or half of the remaining memory if that is less."""
         if self.max_memory is None:
             return size
         return max(1, min(size, (self.max_memory - in_use()) // 2))
 
 
 def check_enforced() -> None:
-    """Raise LimitError if a limit that is enforced has been reached: for a moment at which nothing is delicate.
+    """Raise LimitError if an enforced limit has been reached; called where an exception does no harm.
 
-    Of kernels that are compiled one after the other, a tick would hardly ever meet the moment in between.
+    Between two kernels that are compiled one after the other, a tick of the timer would hardly ever come.
     """
     if _enforced and threading.current_thread() is threading.main_thread():
         _enforced[-1].check()
 
 
-# Where a module is imported, or a kernel compiled or linked: left half-way, neither would ever be finished. And where
-# Python calls back when an object is gone, as when it is taken down: what is raised there gets lost, and is shown.
+# Parts of file names of code that must not be interrupted. An import, compilation or link that was interrupted would
+# never be finished. An exception in a callback of Python for a deleted object is lost and printed.
 _DELICATE = (
     "/numba/",
     "/llvmlite/",
@@ -233,7 +238,7 @@ _DELICATE = (
 
 
 def _delicate(frame: FrameType | None) -> bool:
-    """Would it do harm to end here what runs?"""
+    """Return whether an exception in this frame would do harm."""
     while frame is not None:
         if frame.f_code.co_name == "__del__" or any(part in frame.f_code.co_filename for part in _DELICATE):
             return True
@@ -242,10 +247,9 @@ def _delicate(frame: FrameType | None) -> bool:
 
 
 def megabytes(size: int) -> str:
-    """As it is told."""
     return f"{size / MEGABYTE:,.0f} MB"
 
 
 def _with_progress(limit: str, progress: Progress) -> str:
-    told = progress()
-    return f"{limit}: {told}" if told else limit
+    done = progress()
+    return f"{limit}: {done}" if done else limit

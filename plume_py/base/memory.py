@@ -1,16 +1,16 @@
-"""How much memory there is, and how much a process uses."""
+"""Measure and limit memory: of the machine, of control groups, of a process."""
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The share of a machine's memory that its workers together may fill, unless the user says otherwise.
+# The share of the machine's memory that all workers together may use by default.
 SHARE = 0.8
-# Less would decide nothing.
+# The smallest default limit of a worker; with less memory it could check nothing.
 SMALLEST = 64 << 20
 
-# Where the limits of control groups are, by what /proc/self/cgroup says of them: nothing in version 2.
+# Files with the limits of control groups, by the controllers in /proc/self/cgroup; version 2 lists none there.
 _CONTROL_GROUPS = {
     "": (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/unified", "memory.max")),
     "memory": (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),),
@@ -18,13 +18,13 @@ _CONTROL_GROUPS = {
 
 
 def share_of_machine(workers: int) -> int | None:
-    """The bytes that each of ``workers`` may ask for; None where the system does not say how much there is."""
+    """Return the bytes that each of ``workers`` may use; None if the size of memory is unknown."""
     total = available()
     return None if total is None else max(SMALLEST, int(total * SHARE) // max(1, workers))
 
 
 def available() -> int | None:
-    """The bytes that this process could ever get: the machine's, or those of its container or control group."""
+    """Return the bytes that this process could get: the memory of the machine, container or control group."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -33,7 +33,7 @@ def available() -> int | None:
 
 
 def control_group_limits(root: str = "") -> Iterator[int]:
-    """The memory limits of the control groups, versions 1 and 2, that this process is in; ``root`` is for tests."""
+    """Yield the memory limits of this process's control groups, versions 1 and 2; ``root`` is for tests."""
     try:
         with open(f"{root}/proc/self/cgroup") as file:  # noqa: PTH123
             lines = file.read().splitlines()
@@ -43,7 +43,7 @@ def control_group_limits(root: str = "") -> Iterator[int]:
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         inner = [part for part in group.split("/") if part and part != ".."]
-        # a limit of any group around it holds, too; in a container, only the outermost of these folders may be there
+        # limits of enclosing groups also apply; in a container, perhaps only the outermost folder exists
         for folder, name in _CONTROL_GROUPS.get("memory" if "memory" in controllers.split(",") else controllers, ()):
             for depth in range(len(inner) + 1):
                 yield from _limit_in("/".join((root + folder, *inner[:depth], name)))
@@ -60,12 +60,12 @@ def _limit_in(path: str) -> Iterator[int]:
 
 
 def in_use() -> int:
-    """Bytes of this process that are in memory; 0 where the system does not say."""
+    """Return the resident bytes of this process; 0 if unknown."""
     return _pages("/proc/self/statm", 1) or _peak()
 
 
 def _peak() -> int:
-    """The most that it ever had, where the system does not tell how much it has."""
+    """Return the peak of resident bytes, for systems that do not report the current value."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -75,12 +75,12 @@ def _peak() -> int:
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process that are in memory; 0 where the system does not say."""
+    """Return the resident bytes of a process; 0 if unknown."""
     return _pages(f"/proc/{pid}/statm", 1)
 
 
 def own_data() -> int:
-    """Bytes of private, writable memory that this process has asked for; 0 where the system does not say."""
+    """Return the bytes of private, writable memory that this process has requested; 0 if unknown."""
     return _pages("/proc/self/statm", 5)
 
 
@@ -93,7 +93,7 @@ def _pages(path: str, field: int) -> int:
 
 
 def limit_data(limit: int | None) -> None:
-    """From now on this process may have ``limit`` bytes of private, writable memory; None lifts the limit."""
+    """Limit the private, writable memory of this process to ``limit`` bytes; None removes the limit."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -102,7 +102,7 @@ def limit_data(limit: int | None) -> None:
 
 
 def is_data_limited() -> bool:
-    """May this process have no more than so much private, writable memory?"""
+    """Return whether the private, writable memory of this process is limited."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -112,7 +112,7 @@ def is_data_limited() -> bool:
 
 @contextmanager
 def data_limited_to(limit: int | None) -> Iterator[None]:
-    """Inside, the process gets no more private, writable memory than ``limit`` bytes; None leaves it as it is."""
+    """Limit private, writable memory to ``limit`` bytes inside the block; None changes nothing."""
     try:
         import resource
     except ImportError:  # not on Windows

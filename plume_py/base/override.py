@@ -1,16 +1,15 @@
-"""``override``: marks a method that does what its base class says; it needs no description of its own.
+"""``override``, the decorator of typing: a method that overrides one of its base class and needs no own docstring.
 
-Type checkers hold it against the base class. Python has it from 3.12 on; before that it is nothing but a mark.
+Type checkers compare the method with the base class. Python has it from 3.12 on; earlier it does nothing at run time.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing_extensions import override  # known to every type checker, installed or not
+    from typing_extensions import override  # type checkers know it even if it is not installed
 else:
 
     def override(method):
-        """The same method."""
         return method
 
 

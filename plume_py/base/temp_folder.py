@@ -1,7 +1,7 @@
-"""Folders for the time of a run, in the folder for temporary files; none outlives the next run.
+"""Temporary folders that are removed at the end of a run, or by the next run if their process was killed.
 
-Each has a file in it that its process holds a lock on. Whoever makes such a folder next removes those that nobody holds
-any more, because their process was killed.
+Each folder contains a file that its process locks. A process that creates a folder first removes all folders with
+a file that no process has locked.
 """
 
 import os
@@ -12,20 +12,20 @@ import tempfile
 from contextlib import suppress
 from types import TracebackType
 
+from plume_py.base.atomic_files import is_at, lock, try_lock
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import is_at, lock, try_lock
 
 _NAME = re.compile(r"isocheck-run-[0-9a-f]{16}")
-_HELD = ".held"
+_LOCK_FILE = ".held"
 
 
 class TempFolder:
-    """A folder for this process alone; a context manager that removes it, unless it is to be kept."""
+    """A private folder of this process; a context manager that removes it unless ``keep`` was called."""
 
     def __init__(self) -> None:
         try:
             remove_abandoned()
-            self.path, self._handle = _make()
+            self.path, self._handle = _create()
         except OSError as error:
             raise IsocheckError(f"no place for temporary files (TMPDIR): {error.strerror}") from None
 
@@ -36,25 +36,25 @@ class TempFolder:
         self.remove()
 
     def keep(self) -> None:
-        """From now on it is not ours to remove."""
+        """Keep the folder: neither this run nor a later one removes it."""
         with suppress(OSError):
-            os.unlink(os.path.join(self.path, _HELD))
-        self._let_go()
+            os.unlink(os.path.join(self.path, _LOCK_FILE))
+        self._unlock()
 
     def remove(self) -> None:
-        """It goes, with all that is in it."""
+        """Remove the folder with its content."""
         if self._handle >= 0:
             remove_folder(self.path)
-            self._let_go()
+            self._unlock()
 
-    def _let_go(self) -> None:
+    def _unlock(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of killed processes: known by name, by owner, and by nobody holding them."""
+    """Remove folders that killed processes left: folders of this user with our form of name and no lock."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
@@ -65,42 +65,42 @@ def remove_abandoned() -> None:
 def _remove_if_abandoned(path: str) -> None:
     if os.lstat(path).st_uid != os.geteuid():
         return
-    held = os.path.join(path, _HELD)
+    lock_file = os.path.join(path, _LOCK_FILE)
     try:
-        handle = os.open(held, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(lock_file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        os.rmdir(path)  # only if there is nothing in it: else somebody wanted to keep it
+        os.rmdir(path)  # fails unless it is empty: a folder with content was kept by ``keep``
         return
     try:
-        if stat.S_ISREG(os.fstat(handle).st_mode) and try_lock(handle) and is_at(handle, held):
+        if stat.S_ISREG(os.fstat(handle).st_mode) and try_lock(handle) and is_at(handle, lock_file):
             remove_folder(path)
     finally:
         os.close(handle)
 
 
-def _make() -> tuple[str, int]:
+def _create() -> tuple[str, int]:
     while True:
         path = os.path.join(tempfile.gettempdir(), f"isocheck-run-{os.urandom(8).hex()}")
         os.mkdir(path, 0o700)
-        held = os.path.join(path, _HELD)
+        lock_file = os.path.join(path, _LOCK_FILE)
         try:
-            handle = os.open(held, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:  # it looked abandoned, and was taken away
+            handle = os.open(lock_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # it looked abandoned, and another process removed it
             continue
         except OSError:
             os.rmdir(path)
             raise
         lock(handle)
-        if is_at(handle, held):
+        if is_at(handle, lock_file):
             return path, handle
         os.close(handle)
 
 
 def remove_folder(path: str) -> None:
-    """What says that it is ours goes last: should we be killed meanwhile, the rest is found again."""
+    """Remove a folder, its lock file last, so that a later run finds it again if this process is killed."""
     with suppress(OSError):
         with os.scandir(path) as entries:
-            others = [entry for entry in entries if entry.name != _HELD]
+            others = [entry for entry in entries if entry.name != _LOCK_FILE]
         for entry in others:
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)

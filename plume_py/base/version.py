@@ -1,6 +1,6 @@
-"""Which isocheck this is."""
+"""Version of isocheck."""
 
 __version__ = "0.1.0"
 
-# How documents say who has written them.
+# Name and version as JSON documents give their producer.
 TOOL = {"name": "isocheck", "version": __version__}

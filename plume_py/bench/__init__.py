@@ -1,1 +1,1 @@
-"""A profiler over generated histories: time of each stage and memory along the parameters of the generator."""
+"""Profile checks of generated histories: time of each stage, and memory, along the parameters of the generator."""

@@ -1,57 +1,89 @@
-"""Points measured: the history is written to a file, and a process of its own checks it.
+"""Measure checks of generated histories: one point for each combination of generator parameters, level and clock.
 
-The kernel counts what the parent had in memory when it started the child as the child's, so this process must stay
-small: histories are generated and loaded in children, and nothing here imports numpy.
+``isocheck bench`` and ``benchmarks/papers`` call this module. Each history is written to a file, and a child process
+checks it. The operating system counts the memory of the parent at the start of a child as memory of the child. So this
+process must stay small: children generate and load the histories, and nothing here imports numpy.
 """
 
 import os
-import subprocess
-import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-import msgspec
-
+from plume_py.base.child_process import FinishedCommand, run_command
 from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import module_command
 from plume_py.base.temp_folder import TempFolder
 from plume_py.base.text import one_line
-from plume_py.bench.points import Point
+from plume_py.levels import STRONGEST
+
+Value = str | int | float
+
+# The parameters of the generator with their defaults, and the parameters of the check.
+SHAPE: dict[str, Value] = {
+    "guarantee": STRONGEST,
+    "sessions": 25,
+    "transactions": 200,
+    "operations": 20,
+    "read-share": 0.5,
+    "keys": 10_000,
+    "distribution": "uniform",
+}
+CHECK = ("level", "clock")
 
 HOLDS, BROKEN, UNDECIDED, STOPPED = "holds", "broken", "undecided", "stopped"
-# Exit codes of a check that said something about its history.
+# Exit codes of a check that printed a verdict.
 _ANSWERED = (0, 1, 3)
-# Of a process that a signal has ended: SIGKILL, SIGXCPU.
-_ENDED = (-9, -24)
 
 
 @dataclass(frozen=True)
-class Child:
-    """A process that has ended: its code, seconds by the clock and of all its threads, peak memory, what it said."""
+class Point:
+    """One generated history, and the level and clock to check it with."""
 
-    code: int
-    seconds: float
-    cpu: float
-    megabytes: float
-    output: bytes
-    errors: str
-    stopped: bool = False  # by us
+    shape: Mapping[str, Value]
+    level: str
+    clock: str
+    seed: int = 0
 
     @property
-    def was_ended(self) -> bool:
-        """By us, by a limit of CPU seconds, or for lack of memory."""
-        return self.stopped or self.code in _ENDED
+    def generate(self) -> list[str]:
+        """The arguments of ``isocheck generate OUT``."""
+        parameters = (*self.shape.items(), ("seed", self.seed))
+        return [word for name, value in parameters for word in (f"--{name}", f"{value}")]
+
+    @property
+    def check(self) -> list[str]:
+        """The arguments of ``isocheck check FILE``."""
+        return ["--level", self.level, "--clock", self.clock]
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """All parameters by name."""
+        return {**self.shape, "level": self.level, "clock": self.clock}
+
+
+def points(
+    shape: Mapping[str, Sequence[Value]], levels: Sequence[str], clocks: Sequence[str], seed: int
+) -> Iterator[Point]:
+    """Yield all combinations, those with the same history one after the other."""
+    for values in product(*shape.values()):
+        chosen = dict(zip(shape, values, strict=True))
+        for level, clock in product(levels, clocks):
+            yield Point(chosen, level, clock, seed)
+
+
+def varied(measured: Sequence[Point]) -> list[str]:
+    """Return the parameters that take several values, in the order of the columns."""
+    names = (*SHAPE, *CHECK)
+    return [name for name in names if len({point.values[name] for point in measured}) > 1]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One point: what the check answered and cost; ``stages`` in seconds, as the check itself tells them."""
+    """The verdict and the cost of one point; ``stages`` are the seconds that the check itself reports."""
 
     point: Point
     verdict: str
@@ -62,109 +94,69 @@ class Measured:
 
 
 def measure(
-    points: Sequence[Point], runs: int, timeout: float | None, told: Callable[[int, Point, str], None]
+    points: Sequence[Point], runs: int, timeout: float | None, on_step: Callable[[int, Point, str], None]
 ) -> Iterator[Measured]:
-    """Each point in turn; ``told`` learns its number and what is being done.
+    """Measure each point in turn; call ``on_step`` with its number, the point and the step before each step.
 
-    Every check runs once before it counts: then its kernels are compiled, and the file is in memory.
+    Each check runs once before the runs that count, so that its kernels are compiled and the file is in memory.
     """
     with TempFolder() as scratch:
         path = Path(scratch.path) / "history.txt"
-        there: tuple[Any, ...] | None = None
+        written: tuple[Any, ...] | None = None
         for number, point in enumerate(points):
-            if there != (point.shape, point.seed):
-                told(number, point, "generating")
+            if written != (point.shape, point.seed):
+                on_step(number, point, "generating")
                 write(point, path)
-                there = (point.shape, point.seed)
-            told(number, point, "checking")
+                written = (point.shape, point.seed)
+            on_step(number, point, "checking")
             yield checked(point, path, runs, timeout)
 
 
 def write(point: Point, path: Path) -> None:
-    """The history of a point as a file."""
-    done = child(module_command("plume_py", "generate", str(path), "--quiet", *point.generate), None)
+    """Generate the history of a point into a file."""
+    done = _run(module_command("plume_py", "generate", str(path), "--quiet", *point.generate), None)
     if done.code != 0:
-        raise IsocheckError(_last_line(done))
+        raise IsocheckError(_problem(done))
 
 
 def checked(
     point: Point, path: Path, runs: int, timeout: float | None, before: Sequence[str] = (), warm: bool = False
 ) -> Measured:
-    """The check of the history in ``path``: the run with the median of the CPU seconds.
+    """Check the history in ``path`` several times; return the run with the median of the CPU seconds.
 
-    ``before``: a program that starts it, as ``prlimit``; ``warm``: its kernels are known to be compiled.
+    ``before`` is a program that starts the check, as ``prlimit``; ``warm`` means that its kernels are compiled.
     """
     command = [*before, *module_command("plume_py", "check", str(path), *point.check, "--format", "json", "--quiet")]
-    first = None if warm else child(command, timeout)
-    found = [first] if first is not None and first.was_ended else [child(command, timeout) for _ in range(runs)]
+    first = None if warm else _run(command, timeout)
+    if first is not None and first.was_killed:
+        return _measured(point, first)
+    found = [_run(command, timeout) for _ in range(runs)]
     middle = median_low(each.cpu for each in found)
     return _measured(point, next(each for each in found if each.cpu == middle))
 
 
-def _measured(point: Point, done: Child) -> Measured:
-    if done.was_ended:
+def _run(command: Sequence[str], timeout: float | None) -> FinishedCommand:
+    # Without this, small points would run in plain Python and large ones would compile their kernels.
+    return run_command(command, timeout, environment={"ISOCHECK_COMPILE": "always", **os.environ})
+
+
+def _measured(point: Point, done: FinishedCommand) -> Measured:
+    import msgspec  # not at the top, because `isocheck bench --help` imports this module
+
+    if done.was_killed:
         return Measured(point, STOPPED, done.seconds, done.cpu, done.megabytes)
     try:
         if done.code not in _ANSWERED:
             raise LookupError
-        told = msgspec.json.decode(done.output)["results"][0]
-        verdict = {True: HOLDS, False: BROKEN, None: UNDECIDED}[told["ok"]]
-        stages = {name: float(seconds) for name, seconds in told["seconds"].items() if name != "check"}
-        start = done.seconds - stages.get("load", 0.0) - float(told["seconds"]["check"])
+        result = msgspec.json.decode(done.output)["results"][0]
+        verdict = {True: HOLDS, False: BROKEN, None: UNDECIDED}[result["ok"]]
+        stages = {name: float(seconds) for name, seconds in result["seconds"].items() if name != "check"}
+        start = done.seconds - stages.get("load", 0.0) - float(result["seconds"]["check"])
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
-        raise IsocheckError(_last_line(done)) from None
+        raise IsocheckError(_problem(done)) from None
     return Measured(point, verdict, done.seconds, done.cpu, done.megabytes, {"start": max(start, 0.0), **stages})
 
 
-def _last_line(done: Child) -> str:
-    said = [line for line in done.errors.splitlines() if line.strip()]
-    return one_line(said[-1].removeprefix("isocheck: ")) if said else f"a check ended with {done.code}"
-
-
-def child(command: Sequence[str], timeout: float | None) -> Child:
-    """Run a command to its end, or for ``timeout`` seconds."""
-    # Where plain Python would do, kernels would be compiled at one point and not at the next.
-    environment = {"ISOCHECK_COMPILE": "always", **os.environ}
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment)
-        over = threading.Event()
-        with _ended_after(process, timeout, over):
-            code, cpu, megabytes = _wait(process)
-        seconds = time.perf_counter() - began
-        for stream in (output, errors):
-            stream.seek(0)
-        said = errors.read().decode(errors="replace")
-        return Child(code, seconds, cpu, megabytes, output.read(), said, over.is_set())
-
-
-@contextmanager
-def _ended_after(process: "subprocess.Popen[bytes]", timeout: float | None, over: threading.Event) -> Iterator[None]:
-    """Inside, ``process`` is killed when its time is up (then ``over`` is set); in any case when this is left."""
-
-    def end() -> None:
-        over.set()
-        process.kill()
-
-    timer = threading.Timer(timeout, end) if timeout is not None else None
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    try:
-        yield
-    finally:
-        if timer is not None:
-            timer.cancel()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
-
-
-def _wait(process: "subprocess.Popen[bytes]") -> tuple[int, float, float]:
-    """Its exit code, CPU seconds and megabytes; where the system does not count them, 0."""
-    if not hasattr(os, "wait4"):
-        return process.wait(), 0.0, 0.0
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+def _problem(done: FinishedCommand) -> str:
+    """Return the error message of a command, as one line."""
+    return one_line(done.last_error.removeprefix("isocheck: ")) or f"a check ended with {done.code}"

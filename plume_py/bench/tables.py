@@ -1,24 +1,23 @@
-"""What was measured: rows for people, CSV for programs, lines over the first parameter that was varied."""
+"""Print the measurements of ``isocheck bench`` as text and CSV, and plot them over a parameter that was varied."""
 
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 
-from plume_py.bench.points import CHECK, SHAPE, Value, varied
-from plume_py.bench.run import STOPPED, Measured
+from plume_py.bench.run import CHECK, SHAPE, STOPPED, Measured, Value, varied
 from plume_py.report.plot import Axis, Points, line_plot
 
-# From this ratio of the largest to the smallest on, equal steps of an axis are equal factors.
+# An axis is logarithmic if its largest value is more than this many times its smallest.
 WIDE = 50
 
 
 def stages(found: Sequence[Measured]) -> list[str]:
-    """Every stage that some check had, in the order in which checks go through them."""
+    """Return the stages of all checks, in the order in which a check runs them."""
     return list(dict.fromkeys(name for each in found for name in each.stages))
 
 
 def as_csv(found: Sequence[Measured]) -> str:
-    """All parameters, the answer, and what it cost; the stages in seconds."""
+    """Return all parameters, verdicts and costs; stages are in seconds."""
     names = stages(found)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -31,7 +30,7 @@ def as_csv(found: Sequence[Measured]) -> str:
 
 
 def as_text(found: Sequence[Measured]) -> str:
-    """For a terminal: what was varied, and what it cost."""
+    """Return the parameters that were varied, the verdicts and the costs, for a terminal."""
     shown, names = varied([each.point for each in found]), stages(found)
     lines = [[*shown, "verdict", "seconds", "cpu", "MB", *names]]
     for each in found:
@@ -54,8 +53,8 @@ def _seconds(each: Measured) -> str:
 
 
 def plots(found: Sequence[Measured]) -> dict[str, str]:
-    """SVG texts by file name: seconds, memory, and the stages of the first line; none without numbers to go along."""
-    along = _along(found)
+    """Return SVG texts by file name: seconds, memory, and the stages of the first line; none without an x axis."""
+    along = _x_parameter(found)
     if along is None:
         return {}
     done = [each for each in found if each.verdict != STOPPED]
@@ -76,8 +75,8 @@ def plots(found: Sequence[Measured]) -> dict[str, str]:
     return texts
 
 
-def _along(found: Sequence[Measured]) -> str | None:
-    """The parameter with the most values that are numbers."""
+def _x_parameter(found: Sequence[Measured]) -> str | None:
+    """Return the numeric parameter with the most values, or None if no numeric parameter was varied."""
     names = [
         name for name in varied([each.point for each in found]) if not isinstance(found[0].point.values[name], str)
     ]
@@ -85,15 +84,15 @@ def _along(found: Sequence[Measured]) -> str | None:
 
 
 def _lines(found: Sequence[Measured], along: str) -> Mapping[str, list[Measured]]:
-    """Those that differ in nothing else, by what the others are."""
+    """Group the measurements by all other varied parameters; each group is one line of a plot."""
     others = [name for name in varied([each.point for each in found]) if name != along]
     lines: dict[str, list[Measured]] = {}
     for each in found:
-        lines.setdefault(", ".join(_spelled(name, each.point.values[name]) for name in others), []).append(each)
+        lines.setdefault(", ".join(_label(name, each.point.values[name]) for name in others), []).append(each)
     return lines
 
 
-def _spelled(name: str, value: Value) -> str:
+def _label(name: str, value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g} {name}"
 
 

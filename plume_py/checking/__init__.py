@@ -1,1 +1,4 @@
-"""Does a history keep a level? ``check`` asks; graph, weak and strong decide and explain; stream does it on the way."""
+"""Decide isolation levels.
+
+``check`` is the entry; ``graph``, ``weak`` and ``strong`` decide and explain; ``stream`` monitors.
+"""

@@ -1,4 +1,7 @@
-"""A level per transaction: what each carries in its file, what a mapping says, and what is assumed for the rest."""
+"""Levels per transaction ("declared"): from the history file, a mapping file, or an assumed default.
+
+``verdicts``, ``minimize`` and ``witness`` call ``transaction_levels``; the command line reads mapping files here.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,20 +16,20 @@ from plume_py.history.model import History, Int8s
 from plume_py.levels import CODES, NAMES, RUNNABLE, parse_level
 from plume_py.levels.orders import unknown_level
 
-# What the level is called that each transaction carries itself.
+# Name of the pseudo-level that judges each transaction by its own level.
 DECLARED = "declared"
 
 
 @dataclass(frozen=True)
 class LevelMap:
-    """Levels by transaction id and by session, which win over those that the history carries."""
+    """Levels by transaction id and by session name. They take precedence over the levels in the history."""
 
     transactions: Mapping[str, str] = field(default_factory=dict)
     sessions: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_level_map(path: str) -> LevelMap:
-    """``{"transactions": {"T1": "SI"}, "sessions": {"0": "SER"}}``; either part may be missing."""
+    """Read ``{"transactions": {"T1": "SI"}, "sessions": {"0": "SER"}}``; either part may be missing."""
     import msgspec
 
     try:
@@ -59,7 +62,7 @@ def _level(spelled: str, where: str, path: str) -> str:
 
 
 def transaction_levels(history: History, mapping: LevelMap | None = None, assume: str | None = None) -> Int8s:
-    """The level of each transaction, as codes (1 + index into ``levels.NAMES``); 0 for one that has none."""
+    """Return the level of each transaction as a code: 1 + index into ``levels.NAMES``, or 0 if it has none."""
     carried = history.txn_level
     codes = np.zeros(history.transactions, np.uint8) if carried is None else carried.astype(np.uint8)
     if mapping is not None:
@@ -91,7 +94,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
 
 
 def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
-    """Why the levels do not suffice, for people; None if they do."""
+    """Return a message that says which participating transactions lack a usable level, or None if none does."""
     without = np.flatnonzero((codes == 0) & (live == 1))
     if len(without):
         example = display(history.txn_label[int(without[0])])

@@ -1,4 +1,4 @@
-"""What a check finds, as plain data: the renderers and other programs need nothing else."""
+"""Results of a check as plain data. Renderers and other programs need no other module of this package."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,36 +13,41 @@ from plume_py.levels.patterns import Kind, Pattern
 
 Id = str | int
 
-# Characters of a text that the ``repr`` of a result or a violation shows.
+# Maximum number of characters of a text in the ``repr`` of a result or a violation.
 SHOWN = 200
 
-# The usual cause of what only real time forbids.
+# The usual cause of a violation that needs real time.
 STALE = "a read was answered from an old copy, although the write that it missed had been acknowledged"
 
-# How results are drawn where an interpreter or a notebook asks them to show themselves: "text", "html" and "svg". Who
-# draws fills it in (``plume_py.api``); a result knows of no report.
+# Renderers for interpreters and notebooks: "text", "html" and "svg". ``plume_py.api`` fills them in, because this
+# module must not import ``report``.
 DRAW: dict[str, Callable[[Any], str]] = {}
 
 
 class Ends(Enum):
     """Where the steps of an argument lead."""
 
-    CLOSED = auto()  # back to where they began
-    BEFORE_START = auto()  # before the initial state, which precedes everything
-    OPEN = auto()  # nowhere: something is wrong by itself, or there are no steps
+    CLOSED = auto()  # back to the first transaction: a cycle
+    BEFORE_START = auto()  # before the initial state, which precedes every transaction
+    OPEN = auto()  # nowhere: a read is wrong without a cycle, or the argument has no steps
 
 
 @dataclass(frozen=True)
 class Step:
-    """One edge of an argument.
+    """One edge of an argument, from ``source`` to ``target``. The relations:
 
-    A CM step is forced: ``reader`` read ``key`` from ``target`` although ``source`` wrote it too and, as ``evidence``
-    shows, comes before the reader. A WW step is an order of appends that a list shows to ``reader``, or one that is
-    ``assumed``, or one of which the opposite is impossible: then ``evidence`` is a cycle that follows if that opposite
-    is assumed. A RW step has as its ``evidence`` the read and, unless the initial state was read, the WW step by which
-    what was read is older. (A CM step without a reader is assumed or proved like a WW step, but says nothing of a key.)
+    - SO, RT, WR: session order, real time, reads-from.
+    - CM with a reader: a forced commit order. ``reader`` read ``key`` from ``target``; ``source`` also wrote the key
+      and, as
+    ``evidence`` shows, comes before the reader.
+    - WW, and CM without a reader: a version order, or a commit order without a key. Either a list that ``reader`` read
+      shows
+    it, or it is ``assumed``, or its opposite is impossible: then ``evidence`` is a cycle that follows from the
+    opposite.
+    - RW: ``evidence`` is the read and, unless the initial state was read, the WW step that makes the version read
+      older.
 
-    The operations are places in ``ShownTransaction.ops``; None means the transaction as a whole, or the initial state.
+    Operations are positions in ``ShownTransaction.ops``; None means the transaction as a whole, or the initial state.
     """
 
     source: Id
@@ -50,58 +55,58 @@ class Step:
     relation: str  # SO RT WR CM WW RW
     key: Atom = None
     because: str = ""
-    value: Atom = None  # of a WR or RW step: what was read
-    reader: Id | None = None  # whose read of ``key`` is the reason (CM, WW)
+    value: Atom = None  # WR, RW: the value read
+    reader: Id | None = None  # CM, WW: the transaction that read ``key``
     evidence: tuple["Step", ...] = ()
-    assumed: bool = False  # not a fact, but one of the two ways to go
+    assumed: bool = False  # supposed, not shown by the history
     source_op: int | None = None
     target_op: int | None = None
     reader_op: int | None = None
-    question: "Step | None" = None  # of a step with a reader: its read from ``target``, if that is whom it read from
-    needs_proof: bool = False  # is its evidence worth being told, or does ``because`` say it all?
+    question: "Step | None" = None  # the read of ``reader`` from ``target``, if ``target`` is its source
+    needs_proof: bool = False  # whether reports print its evidence, or ``because`` is enough
 
     @property
     def has_key(self) -> bool:
-        """Is it about a key, or about transactions as a whole?"""
+        """Whether the step is about a key, and not about transactions as a whole."""
         return not self.is_given and (self.relation != "CM" or self.reader is not None)
 
     @property
     def is_given(self) -> bool:
-        """Does the order between transactions that counts say so by itself: their session, or real time?"""
+        """Whether the order between transactions implies the step: session order or real time."""
         return self.relation in ("SO", "RT")
 
     @property
     def is_proved(self) -> bool:
-        """Is this an order whose opposite is impossible, as its evidence shows?"""
+        """Whether this is an order whose opposite ``evidence`` refutes."""
         return self.relation in ("WW", "CM") and self.reader is None and bool(self.evidence)
 
 
 @dataclass(frozen=True)
 class ShownTransaction:
-    """A transaction of a counterexample, with the operations that matter."""
+    """A transaction of a counterexample, with the operations on the keys involved."""
 
     id: Id
     session: Id
-    place: str  # where it stands in its file, for people
-    line: int  # the line on which it begins; 0 where the format has no lines
+    place: str  # its position in the file, for reports
+    line: int  # the line in the file; 0 if the format has no lines
     status: str
     ops: tuple[tuple[object, ...], ...]
     hidden_ops: int = 0
-    level: str | None = None  # where it was judged by a level of its own
-    index: int | None = None  # of its operation in a Jepsen history
-    nth: int = 0  # in its session, counted from 0
-    start: float | None = None  # by the clock, in seconds, where its history says when it ran
+    level: str | None = None  # its level, if levels are declared
+    index: int | None = None  # the index of its operation in a Jepsen history
+    nth: int = 0  # its position in the session, from 0
+    start: float | None = None  # seconds, if the history has times
     end: float | None = None
-    node: str = ""  # of several that its database has, the one it ran on, where that is known
-    during: str = ""  # the faults meanwhile, where they were recorded
-    sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
+    node: str = ""  # the database node on which it ran, if known
+    during: str = ""  # faults during the transaction, if recorded
+    sql: tuple[str, ...] = ()  # the statements that it sent to the database, if known
 
 
 @dataclass(frozen=True, repr=False)
 class Violation:
-    """One counterexample, complete: who takes part, the steps, where they lead, and what follows from that.
+    """One complete counterexample.
 
-    Reports draw it, each in its own way; none of them has to find out anything.
+    Transactions, steps, where the steps lead, and the conclusion. Reports only draw it.
     """
 
     pattern: Pattern
@@ -110,30 +115,29 @@ class Violation:
     transactions: tuple[ShownTransaction, ...]
     steps: tuple[Step, ...]
     ends: Ends
-    conclusion: str  # the last sentence of the proof
-    explanation: str  # all of it in one sentence
-    culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): the reads that are wrong by themselves
-    order: str = DEFAULT_ORDER  # between transactions, in which it is a violation
-    headline: str = ""  # what happened, in a sentence about this history
+    conclusion: str  # last sentence of the proof
+    explanation: str  # the proof in one sentence
+    culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): reads that are wrong without a cycle
+    order: str = DEFAULT_ORDER  # the order between transactions that was assumed
+    headline: str = ""  # what happened in this history, in one sentence
 
     @property
     def tap(self) -> str:
-        """The letter of its pattern, or the name of one that has none."""
+        """The letter of the pattern, or its id if it has no letter."""
         return self.pattern.id
 
     @property
     def name(self) -> str:
-        """What its pattern is called."""
         return self.pattern.name
 
     @property
     def cause(self) -> str:
-        """What is usually behind it."""
+        """The usual cause in a database."""
         in_time = any(step.relation == "RT" for step in self.all_steps())
         return STALE if in_time and self.pattern.kind is Kind.TRIPLE else self.pattern.cause
 
     def all_steps(self) -> "Iterator[Step]":
-        """The steps, and all that they rest on."""
+        """Yield the steps and, recursively, their evidence."""
         return _all(self.steps)
 
     def __str__(self) -> str:
@@ -154,7 +158,7 @@ def _all(steps: Iterable[Step]) -> Iterator[Step]:
 
 @dataclass(frozen=True)
 class Lane:
-    """A session in a few words: its transactions with their outcomes, in order."""
+    """A session for pictures: its transactions with their outcomes, in order."""
 
     session: Id
     transactions: tuple[tuple[Id, str], ...]
@@ -162,35 +166,35 @@ class Lane:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a pass is worth: would the run have shown an error, had there been one?"""
+    """Whether the run could have shown an error: the figures behind a passing check."""
 
-    tried: int  # reads that were given the version before
-    levels_detecting: dict[str, int]  # by level: how many of them it would have noticed, at least
+    tried: int  # number of reads that were changed to the previous version
+    levels_detecting: dict[str, int]  # number of changed reads that violate each level: a lower bound
     seed: int
-    conflicts: int | None  # pairs of overlapping transactions that touched a key, one of them writing; None: no times
+    conflicts: int | None  # overlapping pairs that accessed a key, at least one writing it; None: no times
     conflicts_exact: bool
-    unseen: tuple[tuple[str, str], ...]  # anomalies that the run could not have shown, and what to change
+    unseen: tuple[tuple[str, str], ...]  # anomalies that the run cannot show, and how to change the workload
 
 
-# Why a broken level has no pattern.
+# The reason of a violated level without a pattern.
 NOT_EXPLAINED = "a limit was reached before it was told how"
 
 
 @dataclass(frozen=True)
 class LevelVerdict:
-    """Does one level hold? ``ok`` is None where that could not be decided, and ``reason`` says why."""
+    """Verdict on one level. ``ok`` is None if it is undecided; ``reason`` then says why."""
 
     ok: bool | None
     taps: tuple[str, ...] = ()
     reason: str | None = None
-    order: str = DEFAULT_ORDER  # between transactions: one of levels.orders
-    holds_in: str | None = None  # of a broken level: an order that asks for less, and in which it holds
-    because: tuple[str, ...] = ()  # of a level that was judged by its definition: the witness, or the argument
+    order: str = DEFAULT_ORDER  # the order between transactions, one of levels.orders
+    holds_in: str | None = None  # the weaker order in which a violated level holds
+    because: tuple[str, ...] = ()  # the witness or argument, for a level that was checked by its definition
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What a check of one history found; ``error`` is set if it could not be read."""
+    """Result of checking one history; ``error`` is set if the history could not be read."""
 
     history: str
     format: str | None = None
@@ -204,10 +208,10 @@ class Result:
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
-    lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
-    evidence: Evidence | None = None  # of the levels that hold, where that was asked
-    run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
-    speed: Speed | None = None  # of the run, where it was seen running
+    lanes: tuple[Lane, ...] = ()  # all sessions of a small history
+    evidence: Evidence | None = None  # for the levels that hold, if requested
+    run: dict[str, str] = field(default_factory=dict)  # metadata of a recorded run: database, workload, …
+    speed: Speed | None = None  # throughput of the run, if the check observed it
 
     @property
     def ok(self) -> bool | None:
@@ -218,14 +222,14 @@ class Result:
         return None if None in verdicts or self.error is not None else True
 
     def __bool__(self) -> bool:
-        """Does every level hold? What was not decided does not count as holding."""
+        """Return whether every level holds. An undecided level does not count as holding."""
         return self.ok is True
 
     def __str__(self) -> str:
         return DRAW["text"](self) if "text" in DRAW else repr(self)
 
     def __repr__(self) -> str:
-        """Return one line: the file, its size and the verdicts. ``print`` shows the rest."""
+        """Return one line: the file, its size and the verdicts."""
         if self.error is not None:
             return f"<Result {display(self.history)}: not read: {display(self.error, SHOWN)}>"
         words = {True: "hold", False: "violated", None: "undecided"}

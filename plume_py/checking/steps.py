@@ -1,4 +1,8 @@
-"""Edges of the graph as steps of an argument: what they are, and why they are there."""
+"""Build the steps of counterexamples: edges of the dependency graph, with a sentence that says why each edge exists.
+
+``weak.explain`` and ``strong.proof_steps`` call it. Operations are numbers in the history here; ``violation.complete``
+turns them into positions among the operations shown.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,54 +10,51 @@ from dataclasses import replace
 import numpy as np
 
 from plume_py.base.text import display, key_text, txn_text
-from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.commit_order import CommitOrder
-from plume_py.checking.graph.paths import causal_path
+from plume_py.checking.graph.analysis import Analysis, causal_path
+from plume_py.checking.graph.causal import CommitOrder
 from plume_py.checking.result import Id, Step
 from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
 from plume_py.history.value_codes import Atom
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT
 
-# Elements of a list that a sentence quotes.
+# Maximum number of list elements in a sentence.
 QUOTED = 8
 
 
 def list_text(values: Sequence[Atom]) -> str:
-    """A list for people; of a long one the end."""
+    """Return a list for a sentence; of a long list only the end."""
     cut = ["…"] if len(values) > QUOTED else []
     return f"[{' '.join([*cut, *(display(value, 20) for value in values[-QUOTED:])])}]"
 
 
-def whom(name: Id) -> str:
-    """From whom something was read."""
+def writer_phrase(name: Id) -> str:
     return "the initial state" if name == INITIAL_ID else txn_text(name)
 
 
 class StepWriter:
-    """Writes the steps of one history's graph, and remembers which transactions and keys they speak of."""
+    """Builds steps for one history, and collects the transactions and keys that they mention."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self.history = analysis.given
         self.reads = analysis.reads
         self.transactions: set[int] = set()
-        self.keys: dict[int, None] = {}  # an ordered set
+        self.keys: dict[int, None] = {}  # used as an ordered set
 
     def name(self, t: int) -> Id:
-        """A transaction's id, noting that it takes part."""
+        """Return the id of a transaction, and register it as a participant."""
         if t == INITIAL:
             return INITIAL_ID
         self.transactions.add(t)
         return self.history.txn_label[t]
 
     def key(self, x: int) -> Atom:
-        """A key's spelling, noting that it matters."""
+        """Return the key for reports, and register it."""
         self.keys[x] = None
         return self.history.key(x)
 
     def session_step(self, a: int, b: int) -> Step:
-        """a is before b in their session."""
         session = display(self.history.session_label[int(self.history.txn_session[a])])
         names = self.name(a), self.name(b)
         return Step(
@@ -63,7 +64,6 @@ class StepWriter:
         )
 
     def time_step(self, a: int, b: int) -> Step:
-        """a had ended before b began."""
         times = self.history.times
         assert times is not None
         names = self.name(a), self.name(b)
@@ -72,17 +72,20 @@ class StepWriter:
         return Step(*names, "RT", because=because)
 
     def read_step(self, r: int) -> Step:
-        """Read ``r`` saw its source."""
+        """Return the WR step of read ``r``."""
         o = int(self.reads.read_op[r])
         t1 = int(self.reads.read_source[r])
         source, reader = self.name(t1), self.name(self.reads.reader(r))
         key, version = self.key(int(self.history.op_key[o])), self.reads.version(self.history, r)
         value = self.history.initial_value if version is None else self.history.value(version)
-        because = f"{self.read_text(o)} from {whom(source)}"
+        because = f"{self.read_text(o)} from {writer_phrase(source)}"
         return Step(source, reader, "WR", key, because, value, source_op=self.write_op(t1, version), target_op=o)
 
     def read_text(self, o: int) -> str:
-        """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
+        """Return a phrase for the read of operation ``o``.
+
+        Of a long list it quotes only the end, and it says which elements the reader appended.
+        """
         op, t = self.history.op(o), self.owner(o)
         reads = f"{txn_text(self.history.txn_label[t])} read {key_text(op.key)} ="
         if not isinstance(op.value, tuple):
@@ -91,11 +94,10 @@ class StepWriter:
         return f"{reads} {list_text(op.value)}" + (f" ({list_text(own)} being its own)" if own else "")
 
     def owner(self, o: int) -> int:
-        """The transaction of operation ``o``."""
         return int(np.searchsorted(self.history.txn_start, o, side="right")) - 1
 
     def list_writers(self, o: int) -> list[int]:
-        """Who appended the elements of the list that operation ``o`` read."""
+        """Return the transactions that appended the elements of the list that operation ``o`` read."""
         writers: list[int] = self.history.version_writer[self._list_versions(o)].tolist()
         return writers
 
@@ -107,12 +109,12 @@ class StepWriter:
         return versions
 
     def write_op(self, t: int, version: int | None) -> int | None:
-        """The operation by which t wrote ``version``; None for the initial state."""
+        """Return the operation by which t wrote ``version``, or None for the initial state."""
         writes = [] if t == INITIAL or version is None else self._writes(t, self.history.op_version, version)
         return writes[0] if writes else None
 
     def last_write(self, t: int, x: int) -> int | None:
-        """The last write of x by t, which is what others see."""
+        """Return the last write of x by t, which is the one visible to others."""
         writes = self._writes(t, self.history.op_key, x)
         return writes[-1] if writes else None
 
@@ -123,7 +125,10 @@ class StepWriter:
         return writes
 
     def forced_step(self, level: str, t2: int, r: int) -> Step:
-        """``level`` forces t2 before the source of read ``r``: its reader saw t2, too, as the evidence shows."""
+        """Return the CM step t2 -> source of read ``r`` that ``level`` forces.
+
+        t2 is visible to the reader, as the evidence shows, and wrote the key too.
+        """
         t3, t1 = self.reads.reader(r), int(self.reads.read_source[r])
         x = int(self.history.op_key[self.reads.read_op[r]])
         key = self.key(x)
@@ -131,13 +136,14 @@ class StepWriter:
         first, reader = txn_text(self.name(t2)), txn_text(self.name(t3))
         source, spelled = self.name(t1), key_text(key)
         saw = " and ".join(step.because for step in evidence)
-        although = f"{reader} read {spelled} from {whom(source)}, although {first} wrote it too"
+        although = f"{reader} read {spelled} from {writer_phrase(source)}, although {first} wrote it too"
         question = replace(self.read_step(r), because=although)
         if source == INITIAL_ID:
             because = f"{reader} read the initial value of {spelled}, but {first} wrote {spelled}, and {saw}"
         else:
             because = (
-                f"{first} must commit before {whom(source)}: {reader} read {spelled} from {whom(source)}, "
+                f"{first} must commit before {writer_phrase(source)}: "
+                f"{reader} read {spelled} from {writer_phrase(source)}, "
                 f"but {first} wrote {spelled} too, and {saw}"
             )
         return Step(
@@ -155,7 +161,10 @@ class StepWriter:
         )
 
     def version_step(self, a: int, b: int, o: int) -> Step:
-        """The list that operation ``o`` read shows an append of a before one of b, or a's and not b's."""
+        """Return the WW step a -> b that the list read by operation ``o`` shows.
+
+        In the list, a's append precedes b's, or b's is missing.
+        """
         reader = self.name(self.owner(o))
         x = int(self.history.op_key[o])
         names, key = (self.name(a), self.name(b)), self.key(x)
@@ -175,12 +184,12 @@ class StepWriter:
         )
 
     def _visible_append(self, t: int, o: int) -> int | None:
-        """The first append of t in the list that operation ``o`` read; if there is none, the last one it made."""
+        """Return the first append of t in the list that operation ``o`` read, or else t's last append to the key."""
         versions = [version for version in self._list_versions(o) if self.history.version_writer[version] == t]
         return self.write_op(t, versions[0]) if versions else self.last_write(t, int(self.history.op_key[o]))
 
     def _read_of_list(self, t: int, o: int) -> Step | None:
-        """Operation ``o`` as a read from t, if the list that it saw ends in an append of t."""
+        """Return operation ``o`` as a read from t, if the list that it returned ends in an append of t."""
         reader = self.owner(o)
         others = [version for version in self._list_versions(o) if self.history.version_writer[version] != reader]
         if not others or self.history.version_writer[others[-1]] != t:
@@ -191,7 +200,10 @@ class StepWriter:
         return Step(*names, "WR", key, because, value, source_op=wrote, target_op=o)
 
     def path_steps(self, path: list[int], level: str = "", order: CommitOrder | None = None) -> list[Step]:
-        """The steps along a path; runs of session order become one step, and so does what leads through moments."""
+        """Return the steps along a path.
+
+        Consecutive session edges become one step, and so do edges through auxiliary nodes.
+        """
         steps: list[Step] = []
         i = 0
         while i + 1 < len(path):
@@ -214,7 +226,7 @@ class StepWriter:
         return steps
 
     def _only_in_time(self, a: int, b: int) -> bool:
-        """Is real time all that puts a right before b?"""
+        """Return whether real time alone orders a directly before b."""
         read = self._read_from(b, a) is not None
         return not read and not self.analysis.precedes_in_session(a, b) and self.analysis.precedes_in_time(a, b)
 
@@ -232,12 +244,11 @@ class StepWriter:
         return self.forced_step(level, a, reasons[0][0])
 
     def list_op(self, i: int) -> int:
-        """The operation that read list ``i``."""
         assert self.history.lists is not None
         return int(self.history.lists.ops[i])
 
     def _read_from(self, t: int, source: int, before: int | None = None) -> int | None:
-        """The first read by which t saw ``source`` (before read ``before``)."""
+        """Return the first read by which t read from ``source`` (before read ``before``), or None."""
         begin, end = int(self.reads.read_start[t]), int(self.reads.read_start[t + 1])
         for r in range(begin, end if before is None else before):
             if self.reads.read_source[r] == source:
@@ -245,8 +256,8 @@ class StepWriter:
         return None
 
     def _evidence(self, level: str, t2: int, t3: int, r: int) -> list[Step]:
-        """Why the premise of ``level`` holds for (t2, t3)."""
-        if not sees(level) & AT_COMMIT:  # then what was read so far counts
+        """Return the steps by which t2 is visible to t3 at read ``r``, according to ``level``."""
+        if not visibility_bits(level) & AT_COMMIT:  # only earlier reads count
             earlier = self._read_from(t3, t2, before=r)
             assert earlier is not None
             return [self.read_step(earlier)]

@@ -1,4 +1,9 @@
-"""Levels in one order between transactions: verdicts and counterexamples."""
+"""Decide levels in one order between transactions, and collect counterexamples.
+
+``check`` calls ``judge_order`` once per order; ``stream.monitor`` calls it to explain a violation. The weak levels are
+decided first. If the strongest weak level below a strong one holds, ``strong.verdicts`` decides the strong level. If it
+is violated, so is the strong level, and ``strong.verdicts`` only adds patterns.
+"""
 
 import time
 from collections import Counter
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What is asked of a history, levels and their order aside; see ``check``."""
+    """Options of ``check`` other than levels and order."""
 
     taps: frozenset[str] = frozenset()
     max_examples: int = 1
@@ -35,12 +40,12 @@ class CheckOptions:
     assume: str | None = None
     level_map: LevelMap | None = None
     limits: Limits = field(default_factory=Limits)
-    weaker_orders: bool = True  # also look for a weaker order in which a violated level holds
+    weaker_orders: bool = True  # also search for a weaker order in which a violated level holds
 
 
 @dataclass(frozen=True)
 class OrderVerdicts:
-    """What was found in one order."""
+    """Verdicts, counterexamples and pattern counts in one order."""
 
     verdicts: dict[str, LevelVerdict]
     violations: list[Violation]
@@ -50,14 +55,14 @@ class OrderVerdicts:
     stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
-def judge(history: History, levels: list[str], order: str, question: CheckOptions) -> OrderVerdicts:
-    """Does ``history`` keep ``levels``, or show patterns instead, when ``order`` counts?"""
-    limits, max_examples = question.limits, question.max_examples
-    request = _Request(levels, limits, max_examples, question.level_map, question.assume)
-    analysis = Analysis(history, question.clock, question.progress, order)
+def judge_order(history: History, levels: list[str], order: str, options: CheckOptions) -> OrderVerdicts:
+    """Decide ``levels``, or the patterns of ``options``, in ``order``."""
+    limits, max_examples = options.limits, options.max_examples
+    request = _Request(levels, limits, max_examples, options.level_map, options.assume)
+    analysis = Analysis(history, options.clock, options.progress, order)
     weak = WeakLevels(analysis)
-    if question.taps:
-        found, named = _check_patterns(weak, set(question.taps), limits)
+    if options.taps:
+        found, named = _check_patterns(weak, set(options.taps), limits)
     else:
         found, named = _check_levels(weak, request)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
@@ -80,7 +85,7 @@ def judge(history: History, levels: list[str], order: str, question: CheckOption
 
 
 def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> PatternCounts:
-    """Name what is there, up to the strongest level asked, if anything is."""
+    """Return the patterns that occur, up to the strongest level requested. Return none if no level is ``broken``."""
     strongest = [level for level in ORDERED if level in levels]
     if not broken:
         return PatternCounts({}, {}, True)
@@ -95,7 +100,7 @@ def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> PatternCoun
 
 @dataclass
 class _Request:
-    """What ``check`` was asked for besides single patterns, and the counterexamples of strong levels found so far."""
+    """The requested levels, and the counterexamples of strong levels found so far."""
 
     levels: list[str]
     limits: Limits
@@ -104,7 +109,7 @@ class _Request:
     assume: str | None
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    complete: bool = True  # whether every strong pattern that occurs is among ``counts``
+    complete: bool = True  # False if ``counts`` may lack a strong pattern
     stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
@@ -126,7 +131,7 @@ def _check_levels(weak: WeakLevels, request: _Request) -> tuple[dict[str, LevelV
 
 
 def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
-    """Which weak levels hold, as far as the limits allow, and why it is not all of them."""
+    """Decide weak levels until a limit is reached; return the verdicts, and the limit."""
     holds: dict[str, bool] = {}
     try:
         for level in levels:
@@ -152,9 +157,12 @@ def _add_strong(
     named: PatternCounts,
     request: _Request,
 ) -> None:
-    """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
+    """Add the verdicts on the strong levels above ``base``, whose verdict is known.
+
+    The imports are local: checks of weak levels do not load the strong engine.
+    """
+    from plume_py.checking.strong.further_violations import consistent_part
     from plume_py.checking.strong.verdicts import further_violations, strong_verdicts
-    from plume_py.checking.weak.consistent_part import healthy_part
 
     if verdicts[base].ok:
         _add(strong_verdicts(weak.analysis, strong, request.limits, request.examples), verdicts, request)
@@ -162,8 +170,8 @@ def _add_strong(
     verdicts |= dict.fromkeys(strong, verdicts[base])
     if verdicts[base].ok is False:
         broken = {level: verdicts[level] for level in strong}
-        healthy = partial(healthy_part, weak, base, named)
-        more = further_violations(weak.analysis, broken, tuple(strong), healthy, request.limits, request.examples)
+        part = partial(consistent_part, weak, base, named)
+        more = further_violations(weak.analysis, broken, tuple(strong), part, request.limits, request.examples)
         _add(more, verdicts, request)
 
 
@@ -177,7 +185,11 @@ def _add(strong: "StrongVerdicts", verdicts: dict[str, LevelVerdict], request: _
 
 @dataclass(frozen=True)
 class _Declared:
-    """A level per transaction; ``common`` to all if there is one, and ``floor``, the weak level that all imply."""
+    """Levels per transaction. ``common`` is the level that all transactions have, if it is one level.
+
+    ``strongest_weak_level_below`` is the strongest weak level that all of them imply. ``missing`` is the reason why the
+    levels cannot be decided, if any.
+    """
 
     codes: Int8s
     missing: str | None
@@ -187,10 +199,10 @@ class _Declared:
 
 def _declared_levels(weak: WeakLevels, request: _Request) -> _Declared:
     history = weak.analysis.given
-    live = weak.analysis.reads.live[: history.transactions]
+    participates = weak.analysis.reads.participates[: history.transactions]
     codes = transaction_levels(history, request.level_map, request.assume)
-    present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    missing = missing_levels(history, codes, live)
+    present = {NAMES[code - 1] for code in set(codes[participates == 1].tolist()) if code}
+    missing = missing_levels(history, codes, participates)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
     return _Declared(codes, missing, common, strongest_weak_level_below(present & set(RUNNABLE)))
 
@@ -202,13 +214,13 @@ def _declared_verdict(
         return LevelVerdict(None, reason=declared.missing)
     if declared.common:
         return verdicts[declared.common]
+    from plume_py.checking.strong.further_violations import consistent_part
     from plume_py.checking.strong.verdicts import declared_verdict, further_violations
-    from plume_py.checking.weak.consistent_part import healthy_part
 
     base, limits = verdicts[declared.strongest_weak_level_below], (request.limits, request.examples)
     if base.ok is False:
-        healthy = partial(healthy_part, weak, declared.strongest_weak_level_below, named)
-        _add(further_violations(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), verdicts, request)
+        part = partial(consistent_part, weak, declared.strongest_weak_level_below, named)
+        _add(further_violations(weak.analysis, {DECLARED: base}, declared.codes, part, *limits), verdicts, request)
     elif base.ok:
         _add(declared_verdict(weak.analysis, declared.codes, *limits), verdicts, request)
     return verdicts.get(DECLARED, base)
@@ -217,7 +229,7 @@ def _declared_verdict(
 def _check_patterns(
     weak: WeakLevels, letters: set[str], limits: Limits
 ) -> tuple[dict[str, LevelVerdict], PatternCounts]:
-    """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
+    """Decide single patterns: compute only the levels up to the strongest one that a requested pattern belongs to."""
     strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
     levels = [level for level in WEAK if level not in ORDERED[strongest + 1 :]]
     holds, undecided = _weak_levels(weak, levels, limits)

@@ -1,11 +1,10 @@
-"""``isocheck allocate``: the weakest safe level for each transaction."""
+"""``isocheck allocate``: find the weakest safe level for each transaction of a workload."""
 
 from typing import Any
 
 import click
 
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError
 from plume_py.base.text import one_line
 from plume_py.cli.allocate_options import (
     drawing_of,
@@ -15,7 +14,7 @@ from plume_py.cli.allocate_options import (
     reading_workloads,
     write_critical_cycles,
 )
-from plume_py.cli.common_options import picture_formats, picture_option, tell_written, timeout_option
+from plume_py.cli.common_options import limits_of, picture_formats, picture_option, tell_written, timeout_option
 
 RULES = ("refined", "repaired", "paper")
 
@@ -35,10 +34,6 @@ RULES = ("refined", "repaired", "paper")
 def command(
     ctx: click.Context,
     /,
-    source: str | None,
-    schema: str | None,
-    log: str | None,
-    exclude: tuple[str, ...],
     pins: tuple[str, ...],
     weights: str | None,
     save: str | None,
@@ -47,6 +42,7 @@ def command(
     pictures: tuple[str, ...],
     timeout: float | None,
     output: str,
+    rules: str,
     **params: Any,
 ) -> None:
     """The weakest level for each transaction at which every run is still serializable.
@@ -64,33 +60,32 @@ def command(
       isocheck allocate smallbank --pin Balance=SER --brief
       isocheck allocate --from-log postgresql.log --schema schema.sql --catalogue postgresql
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
     from plume_py.reasoning.allocate.driver import answer_allocation
     from plume_py.reasoning.allocate.report import allocation_document, allocation_text
     from plume_py.report.json import signed
 
-    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, params["catalogue"]).items()]
-    if len(dict(wanted)) < len(wanted):
+    pinned = [pair for pin in pins for pair in level_pairs("--pin", pin, params["catalogue"]).items()]
+    if len(dict(pinned)) < len(pinned):
         raise IsocheckError("--pin: one name has two levels")
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)
     costs = _costs(weights, params["catalogue"])
     try:
-        limits = Limits(timeout, share_of_machine(1))
+        limits = limits_of(timeout)
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log, exclude, numbered=output == "text")
+            workload, programs = read_workload(params, numbered=output == "text")
             answer = answer_allocation(
-                workload, drawing=drawing, pins=dict(wanted), costs=costs, explain=not brief, limits=limits, **options
-            )
-            told = allocation_document(answer, programs) if output == "json" else "\n".join(allocation_text(answer))
+                workload, drawing=drawing, rules=rules, pins=dict(pinned), costs=costs, explain=not brief,
+                limits=limits, **options,
+            )  # fmt: skip
+            text = allocation_document(answer, programs) if output == "json" else "\n".join(allocation_text(answer))
     except LimitError as error:
-        nothing = {"workload": source or log, "groups": None, "reason": str(error)}
+        nothing = {"workload": params["source"] or params["log"], "groups": None, "reason": str(error)}
         click.echo(signed(nothing) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if programs and output == "text":
         click.echo(f"{programs}\n")
-    click.echo(told)
+    click.echo(text)
     if save is not None:
         _save(answer, save)
         tell_written(save)
@@ -101,15 +96,15 @@ def command(
 
 def _costs(weights: str | None, catalogue: str) -> dict[str, float]:
     costs = {}
-    for piece in weights.split(",") if weights else ():
-        name, _, cost = piece.partition("=")
+    for pair in weights.split(",") if weights else ():
+        name, _, cost = pair.partition("=")
         level = level_in(catalogue, name, "--weights")
         try:
             number = float(cost)
         except ValueError:
             number = float("nan")
         if not 0 <= number < float("inf"):
-            raise IsocheckError(one_line(f"--weights: {piece[:40]!r} is not of the form LEVEL=COST, as in PSI=2.5"))
+            raise IsocheckError(one_line(f"--weights: {pair[:40]!r} is not of the form LEVEL=COST, as in PSI=2.5"))
         costs[level] = number
     return costs
 

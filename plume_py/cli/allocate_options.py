@@ -1,4 +1,4 @@
-"""What ``allocate`` and ``robust`` have in common."""
+"""Options and files that ``allocate``, ``robust`` and ``infer`` share: workloads, logs, names of levels."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -7,21 +7,21 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
-from plume_py.cli.common_options import tell, tell_written
+from plume_py.cli.common_options import tell, tell_written, write_history
 from plume_py.levels import RUNNABLE, STRONGEST, parse_level
+from plume_py.levels.databases import DATABASES
 from plume_py.levels.orders import unknown_level
-from plume_py.levels.stores import ALL
-from plume_py.levels.table import folded
+from plume_py.levels.table import normalized
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
     from plume_py.reasoning.allocate.critical_cycle import CriticalCycle
     from plume_py.reasoning.allocate.driver import Drawing
     from plume_py.reasoning.allocate.workload import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = tuple(database.name for database in ALL.values() if database.note)
+CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
 
 
 exclude_option = click.option(
@@ -39,30 +39,28 @@ log_option = click.option(
 )
 
 
-def read_workload(
-    source: str | None, schema: str | None, log: str | None, exclude: tuple[str, ...] = (), numbered: bool = True
-) -> "tuple[Workload, str]":
-    """The workload without some of its programs, and what was understood of a log, if it comes from one."""
+def read_workload(params: dict[str, Any], numbered: bool = True) -> "tuple[Workload, str]":
+    """Return the workload without the excluded programs, and the text of the programs found in a log, or ""."""
     from plume_py.reasoning.allocate.driver import open_log, open_workload
 
+    source, log = params["source"], params["log"]
     if (source is None) == (log is None):
         raise click.UsageError("give a WORKLOAD, or --from-log FILE")
     if log is None:
-        assert source is not None
-        return open_workload(source, schema, exclude), ""
-    workload, found = open_log(log, schema, exclude)
+        return open_workload(source, params["schema"], params["exclude"]), ""
+    workload, found = open_log(log, params["schema"], params["exclude"])
     return workload, log_text(found) if numbered else "\n".join(found.listing)
 
 
 def log_text(log: "LogFile") -> str:
-    """What was read from a log: the programs, with the numbers of their lines."""
+    """Return the programs found in a log, with line numbers."""
     width = len(str(len(log.listing)))
     lines = [f"  {n:>{width}}  {display(line, 400)}".rstrip() for n, line in enumerate(log.listing, 1)]
     return "\n".join([f"{display(log.path, 200)}: {log.summary}", *lines])
 
 
 def reading_workloads(command: F) -> F:
-    """The workload, and what is to be known about it."""
+    """Add the arguments and options that describe a workload."""
     for option in (
         click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of --instances."),
         click.option("--largest", type=click.IntRange(min=1), default=500, show_default=True, help="Parameter value."),
@@ -82,22 +80,19 @@ def reading_workloads(command: F) -> F:
 
 
 def drawing_of(params: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
-    """The options that say what to draw, and the others."""
+    """Return which instances to draw from programs, and the other options about the workload."""
     from plume_py.reasoning.allocate.driver import Drawing
 
-    rest = {
-        name: value for name, value in params.items() if name not in ("instances", "largest", "seed", "no_sessions")
-    }
-    rest["sessions"] = not params["no_sessions"]
-    return Drawing(params["instances"], params["largest"], params["seed"]), rest
+    others = {"per": params["per"], "catalogue": params["catalogue"], "sessions": not params["no_sessions"]}
+    return Drawing(params["instances"], params["largest"], params["seed"]), others
 
 
 def level_in(catalogue: str, text: str, option: str) -> str:
-    """Return the level that a name means in a catalogue: a setting of the engine, or a level of ours."""
+    """Return the level that a name means in a catalogue: a setting of the engine, or a level of isocheck."""
     from plume_py.reasoning.allocate.catalogue import CATALOGUES
 
-    own = {folded(spelled): level for level, spelled in CATALOGUES[catalogue].levels.items()}
-    level = own.get(folded(text)) or parse_level(text)
+    settings = {normalized(setting): level for level, setting in CATALOGUES[catalogue].levels.items()}
+    level = settings.get(normalized(text)) or parse_level(text)
     if level is None:
         usable = [*CATALOGUES[catalogue].levels.values(), *RUNNABLE]
         raise IsocheckError(one_line(f"{option}: {unknown_level(text.strip(), usable)}"))
@@ -105,8 +100,10 @@ def level_in(catalogue: str, text: str, option: str) -> str:
 
 
 def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, str]:
-    """``Balance=PC,WriteCheck=SER``, or as an engine says, ``Balance=REPEATABLE READ``; names may hold commas within
-    parentheses, so levels end a piece."""
+    """Return the levels by name of ``Balance=PC,WriteCheck=SER`` or ``Balance=REPEATABLE READ``.
+
+    A name may contain commas within parentheses, so a pair ends only after its level.
+    """
     levels: dict[str, str] = {}
     name = ""
     for piece in text.split(","):
@@ -126,12 +123,10 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
 
 
 def write_critical_cycles(cycles: "Iterable[CriticalCycle]", out: str, formats: tuple[str, ...]) -> None:
-    """Each history as a native file, and the picture of what it breaks."""
+    """Write the history of each cycle as a native file, and draw its violation."""
     from pathlib import Path
 
-    from plume_py.base.atomic_files import write_atomically
     from plume_py.checking.check import check
-    from plume_py.history.formats.json_writer import write_json
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album, slug
 
@@ -142,7 +137,7 @@ def write_critical_cycles(cycles: "Iterable[CriticalCycle]", out: str, formats: 
         pivot = critical.workload.instances[critical.cycle.pivot]
         name = slug(f"{pivot.program}-at-{critical.level}")
         write_pictures(check(critical.history, STRONGEST, name=name), album)
-        write_atomically(str(album.folder / f"{name}.json"), write_json(critical.history).chunks)
+        write_history(str(album.folder / f"{name}.json"), critical.history)
     tell(album.notes)
     if album.folder.exists():
         tell_written(out)

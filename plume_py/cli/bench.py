@@ -1,4 +1,4 @@
-"""``isocheck bench``: what a check costs along the parameters of generated histories."""
+"""``isocheck bench``: measure checks along the parameters of generated histories."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,26 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.terminal import StatusLine, clock
-from plume_py.bench.points import SHAPE, Value, points
+from plume_py.bench.run import SHAPE, Value, points
 from plume_py.cli.check import CLOCKS
 from plume_py.cli.common_options import F, LevelChoice, LevelName, tell, tell_written, timeout_option
 from plume_py.cli.generate import DISTRIBUTIONS, GUARANTEES, preset_option, sizes_of
 from plume_py.levels import WEAK
 
 if TYPE_CHECKING:
-    from plume_py.bench.points import Point
-    from plume_py.bench.run import Measured
+    from plume_py.bench.run import Measured, Point
 
 
-class Listed(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """Several values with commas between them; converts to a tuple, each value once."""
+class CommaSeparated(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """Values separated by commas, converted to a tuple without duplicates."""
 
     def __init__(self, each: click.ParamType) -> None:  # type: ignore[type-arg]
         self.each = each
         self.name = f"{each.name},..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        """What the type of one makes of each; a name of several levels is all of them."""
+        """Convert each value by the type of one value; a group of levels becomes all its levels."""
         if isinstance(value, tuple):
             return value
         found: list[Any] = []
@@ -37,15 +36,21 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
         return tuple(dict.fromkeys(found))
 
 
-def _several(name: str, each: click.ParamType, told: str = "") -> Callable[[F], F]:  # type: ignore[type-arg]
+def _several(name: str, each: click.ParamType, help: str = "") -> Callable[[F], F]:  # type: ignore[type-arg]
     default = f"{SHAPE[name]}"
-    return click.option(f"--{name}", type=Listed(each), default=default, show_default=True, metavar="LIST", help=told)
+    return click.option(
+        f"--{name}", type=CommaSeparated(each), default=default, show_default=True, metavar="LIST", help=help
+    )
 
 
 @click.command("bench")
-@click.option("--level", "levels", type=Listed(LevelChoice()), default=WEAK[-1], show_default=True, metavar="LIST")
-@click.option("--clock", "clocks", type=Listed(click.Choice(CLOCKS)), default="auto", show_default=True, metavar="LIST",
-              help="auto, vector, tree, none.")  # fmt: skip
+@click.option(
+    "--level", "levels", type=CommaSeparated(LevelChoice()), default=WEAK[-1], show_default=True, metavar="LIST"
+)
+@click.option(
+    "--clock", "clocks", type=CommaSeparated(click.Choice(CLOCKS)), default="auto", show_default=True, metavar="LIST",
+    help="auto, vector, tree, none.",
+)  # fmt: skip
 @_several("guarantee", LevelName(GUARANTEES), "The levels that the histories keep.")
 @_several("sessions", click.IntRange(min=0))
 @_several("transactions", click.IntRange(min=0), "Per session.")
@@ -94,27 +99,27 @@ def command(
     found = _measured(plan, runs, timeout, quiet)
     click.echo((tables.as_csv(found) if output == "csv" else tables.as_text(found)).rstrip("\n"))
     if out is not None:
-        _keep(Path(out), found, quiet)
+        _write(Path(out), found, quiet)
 
 
 def _measured(plan: "Sequence[Point]", runs: int, timeout: float | None, quiet: bool) -> "list[Measured]":
-    """One after the other; on a terminal, which one it is and for how long."""
-    from plume_py.bench.points import varied
-    from plume_py.bench.run import measure
+    """Measure the points one after the other; the status line shows the current point and the time so far."""
+    from plume_py.bench.run import measure, varied
 
     names, began = varied(plan), time.monotonic()
-    doing = [""]
+    step = ""
 
-    def told(number: int, point: "Point", what: str) -> None:
+    def on_step(number: int, point: "Point", what: str) -> None:
+        nonlocal step
         values = ", ".join(f"{name} {point.values[name]}" for name in names)
-        doing[0] = f"{number + 1} of {len(plan)}: {what}{' ' if values else ''}{values}"
+        step = f"{number + 1} of {len(plan)}: {what}{' ' if values else ''}{values}"
 
-    with StatusLine(quiet=quiet).redrawn(lambda: f"{doing[0]}, {clock(time.monotonic() - began)}"):
-        return list(measure(plan, runs, timeout, told))
+    with StatusLine(quiet=quiet).redrawn(lambda: f"{step}, {clock(time.monotonic() - began)}"):
+        return list(measure(plan, runs, timeout, on_step))
 
 
-def _keep(folder: Path, found: "Sequence[Measured]", quiet: bool) -> None:
-    """The CSV, and the plots where there is something to go along."""
+def _write(folder: Path, found: "Sequence[Measured]", quiet: bool) -> None:
+    """Write the CSV file, and the plots if a numeric parameter was varied."""
     from plume_py.base.atomic_files import write_atomically
     from plume_py.bench import tables
 

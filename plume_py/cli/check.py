@@ -1,22 +1,24 @@
-"""``isocheck check``: the default command."""
+"""``isocheck check``: check histories at isolation levels. The default command."""
 
 import os
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, InputError, IsocheckError, LimitError, TooLargeError, combined, exit_code
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, one_line
 from plume_py.cli.common_options import (
     OUTPUT_FORMATS,
     PER_LEVEL,
+    LevelChoice,
     assumed_level,
     bytes_of_memory,
     complete_levels,
+    limits_of,
     order_option,
     picture_formats,
     picture_option,
@@ -24,12 +26,13 @@ from plume_py.cli.common_options import (
     seconds,
     tell,
     tell_written,
+    write_history,
 )
-from plume_py.cli.levels_by_definition import AnyLevelChoice, apart, judged, with_verdicts
 from plume_py.levels import NAMES, STRONGEST_FIRST
-from plume_py.levels.orders import in_lattice_order, level_of
+from plume_py.levels.orders import in_lattice_order, level_of, level_request
 
 if TYPE_CHECKING:
+    from plume_py.base.limits import Limits
     from plume_py.checking.result import Result
     from plume_py.history.model import History
     from plume_py.reasoning.synth import Definition
@@ -41,10 +44,10 @@ CLOCKS = ("auto", "vector", "tree", "none")
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What the user asked for."""
+    """The options of one run."""
 
     levels: list[str]
-    defined: "dict[str, Definition]"  # levels that are judged by their definitions
+    defined: "dict[str, Definition]"  # levels by their definitions
     order: str
     taps: tuple[str, ...]
     clock: Any
@@ -60,12 +63,22 @@ class CheckOptions:
     timeout: float | None
     max_memory: int | None
     evidence: bool
-    patient: bool = True  # the levels were asked for by name, so they may take the time that they take
+    patient: bool = True  # no limit per level, because the user named the levels
 
     @property
     def per_level(self) -> float | None:
-        """Seconds that a level may take that needs a search."""
+        """The limit in seconds for each level that needs a search."""
         return None if self.patient or self.timeout is not None else PER_LEVEL
+
+
+class AnyLevelChoice(LevelChoice):
+    """As LevelChoice, but unknown names stay as they are: a file of ``--define`` may define them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            return (str(value).strip(),)
 
 
 def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -150,9 +163,9 @@ def command(
       isocheck *.txt --format junit > results.xml    for a CI system
     """
     params["pictures"] = picture_formats(pictures, params["out"])
-    named, defined = apart(ctx, [level for group in levels for level in group], files, params["order"])
+    builtin, defined = split_builtin_levels(ctx, [level for group in levels for level in group], files, params["order"])
     options = CheckOptions(
-        levels=named or ([] if levels else list(NAMES)), defined=defined, patient=bool(levels), **params
+        levels=builtin or ([] if levels else list(NAMES)), defined=defined, patient=bool(levels), **params
     )
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
@@ -176,25 +189,27 @@ def command(
     if output == "text" and len(results) > 1 and not quiet:
         click.echo(f"\n{_sum_up(results)}")
     if report is not None:
-        _write_report(report, results)
+        from plume_py.api import page
+
+        page(results, report)
         tell_written(report, quiet=quiet)
     ctx.exit(combined(codes))
 
 
 def _sum_up(results: "list[Result]") -> str:
-    """3 histories: 1 holds, 2 violated."""
+    """Return a line such as "3 histories: 1 holds, 2 violated"."""
     outcomes = {
         ("holds", "hold"): [r for r in results if r.ok and not r.error],
         ("violated",) * 2: [r for r in results if r.ok is False and not r.error],
         ("undecided",) * 2: [r for r in results if r.ok is None and not r.error],
         ("unreadable",) * 2: [r for r in results if r.error],
     }
-    told = (f"{len(which):,} {names[len(which) > 1]}" for names, which in outcomes.items() if which)
-    return f"{len(results):,} histories: {', '.join(told)}"
+    counts = (f"{len(which):,} {names[len(which) > 1]}" for names, which in outcomes.items() if which)
+    return f"{len(results):,} histories: {', '.join(counts)}"
 
 
 def _reject_bad_targets(histories: tuple[str, ...], options: CheckOptions, report: str | None) -> None:
-    """Files to be written must not be in the way of anything, nor of each other's meaning."""
+    """Reject output files that would overwrite a history, mix with the results, or have no single meaning."""
     targets = {"--witness": options.witness, "--minimize": options.minimize, "--report": report}
     inputs = {os.path.realpath(path) for path in histories}
     for name, target in targets.items():
@@ -204,30 +219,53 @@ def _reject_bad_targets(histories: tuple[str, ...], options: CheckOptions, repor
             raise click.UsageError(f"{name} would overwrite the history {target}")
     if options.defined and (options.witness or options.minimize):
         raise click.UsageError("--witness and --minimize are for levels that are not judged by their definitions")
-    one_level = len(options.levels) == 1 or not options.patient  # else the strongest kept, or the weakest broken
+    one_level = (
+        len(options.levels) == 1 or not options.patient
+    )  # by default: the strongest that holds, the weakest that is violated
     for name in ("--witness", "--minimize"):
         if targets[name] is not None and (len(histories) != 1 or not one_level or options.taps):
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 
-def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, ExitCode]":
-    """Load and check one history; what goes wrong with its input is told on standard error at once.
+def split_builtin_levels(
+    ctx: click.Context, names: list[str], files: tuple[str, ...], order: str
+) -> "tuple[list[str], dict[str, Definition]]":
+    """Split level names into levels that the checker decides and levels by their definitions.
 
-    With the result comes what its files have to add to the exit code.
+    If no level is named, the second part has all levels that the files of ``--define`` define.
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    others = [name for name in names if name != "declared" and level_request(name) is None]
+    if not others and not files:
+        return names, {}
+    from plume_py.cli.synth_options import chosen, defined_in
+    from plume_py.reasoning.synth.check_definitions import in_order
+
+    defined = defined_in(files)
+    wanted = others or ([] if names else list(defined))
+    try:
+        (levels,) = chosen(defined, tuple(wanted)) if wanted else [[]]
+    except IsocheckError as error:
+        param = next(param for param in ctx.command.params if param.name == "levels")
+        raise click.BadParameter(str(error), ctx, param) from None
+    builtin = [name for name in names if name not in others]
+    return builtin, {level.name: in_order(level, order) for level in levels}
+
+
+def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, ExitCode]":
+    """Load and check one history, and write the files for it; print an input error on standard error at once.
+
+    The exit code is only for the files; the caller derives that of the verdict.
+    """
     from plume_py.checking.check import check, described
     from plume_py.checking.declared import read_level_map
+    from plume_py.checking.precompile import compiled_ahead
     from plume_py.checking.result import LevelVerdict, Result
-    from plume_py.cli.evidence_option import with_evidence
-    from plume_py.cli.precompile import compiled_ahead
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
     from plume_py.levels.patterns import PATTERNS
 
     start = time.perf_counter()
-    limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
+    limits = limits_of(options.timeout, options.max_memory, options.per_level)
     how: dict[str, Any] = {"assume": options.assume, "limits": limits}
     found: list[Judgement] = []
     with compiled_ahead(path, options.levels), progress(path, quiet) as tick:
@@ -255,20 +293,22 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
                 else:
                     result = described(history, path)
                 if options.defined:
+                    from plume_py.reasoning.synth.check_definitions import judged, with_verdicts
+
                     found = judged(history, options.defined, limits)
                     result = with_verdicts(result, history, found)
         except (TooLargeError, LimitError, MemoryError) as error:
-            # it may be a good history: with more memory or time one would know
+            # The history may be a good one: more memory or time would decide it.
             reason = str(error) or "it does not fit in memory"
             asked = [PATTERNS[tap].label for tap in options.taps] or [*options.levels, *options.defined]
             return Result(history=path, levels=dict.fromkeys(asked, LevelVerdict(None, reason=reason))), ExitCode.HOLDS
         except InputError as error:
             error.in_source(path)
             click.echo(one_line(f"isocheck: {error}"), err=True)
-            # what is no file may be an address, given to the wrong command
+            # A path that names no file may be the address of a database, with a password.
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how, quiet)
-    # others do not tell of their run, and need not wait for what reads that
+    # Only these formats record their run; for others the time to read the metadata would be lost.
     if result.format == "jsonl" or (result.format == "json" and result.violations):
         from plume_py.report.recording_metadata import with_run
 
@@ -278,73 +318,71 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 
+def with_evidence(result: "Result", history: "History", order: str, limits: "Limits") -> "Result":
+    """Return the result with its evidence, or with a note if a limit is reached; the verdicts stay the same."""
+    from plume_py.checking.evidence import evidence_of
+
+    try:
+        return replace(result, evidence=evidence_of(history, result.levels, order=order, limits=limits))
+    except LimitError as error:
+        return replace(result, notes=(*result.notes, f"no evidence: {error}"))
+
+
 def _write_files(
     history: "History", result: "Result", options: CheckOptions, how: "dict[str, Any]", quiet: bool
 ) -> ExitCode:
-    """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
-    written = ExitCode.HOLDS
+    """Write the files of ``--witness`` and ``--minimize``; ``how`` has the arguments of the check, with its limits."""
     try:
-        kept = in_lattice_order(level for level, verdict in result.levels.items() if verdict.ok)[::-1]
-        kept = [level for level in kept if level_of(level) in STRONGEST_FIRST]
-        broken = [level for level, verdict in result.levels.items() if verdict.ok is False]
-        if options.witness is not None and (kept or result.ok):
+        holding = in_lattice_order(level for level, verdict in result.levels.items() if verdict.ok)[::-1]
+        holding = [level for level in holding if level_of(level) in STRONGEST_FIRST]
+        violated = [level for level, verdict in result.levels.items() if verdict.ok is False]
+        if options.witness is not None and (holding or result.ok):
             from plume_py.base.limits import Limits
             from plume_py.checking.witness import write_witness
 
-            # it was decided within the limits, and takes as long again
+            # The decision ended within the limits, and the witness takes as long again.
             again = Limits(how["limits"].timeout, how["limits"].max_memory)
             with again.enforced():
                 how = {**how, "limits": again, "order": options.order}
-                write_witness(history, [*kept, *options.levels][0], options.witness, **how)
+                write_witness(history, [*holding, *options.levels][0], options.witness, **how)
             tell_written(options.witness, quiet=quiet)
-        if options.minimize is not None and broken:
+        if options.minimize is not None and violated:
             with how["limits"].enforced():
-                _minimize(history, result.history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
+                how = {**how, "order": options.order}
+                _minimize(history, result.history, violated[0], options.minimize, how, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
-        written = ExitCode.UNDECIDED
-    return written
+        return ExitCode.UNDECIDED
+    return ExitCode.HOLDS
 
 
 def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[str, ...], quiet: bool) -> None:
-    """Counterexamples, and the witnesses and arguments of levels that were judged by their definitions."""
+    """Draw the counterexamples, and the witnesses and contradictions of levels by their definitions."""
     if not result.violations and not found:
         return
-    from pathlib import Path
-
-    from plume_py.cli.levels_by_definition import draw
+    from plume_py.reasoning.synth.check_definitions import draw
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
 
     album = Album(Path(out), pictures)
     write_pictures(result, album)
-    told = [counted(len(result.violations), "counterexample")] if result.violations else []
-    if drawn := draw(album, result.history, found):
-        told.append(counted(drawn, "picture") + " of definitions")
+    drawn = [counted(len(result.violations), "counterexample")] if result.violations else []
+    if definitions := draw(album, result.history, found):
+        drawn.append(counted(definitions, "picture") + " of definitions")
     tell(album.notes)
-    if told:
-        tell_written(out, ", ".join(told), quiet=quiet)
+    if drawn:
+        tell_written(out, ", ".join(drawn), quiet=quiet)
 
 
 def _minimize(history: "History", path: str, level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
-    from plume_py.base.atomic_files import write_atomically
     from plume_py.checking.minimize import minimize
-    from plume_py.history.formats.json_writer import write_json
     from plume_py.history.nodes import placed_as, with_nodes
     from plume_py.levels import patterns
 
     small = minimize(history, level, **how)
     if small is not None:
-        placed = placed_as(small.history, with_nodes(history, path))
-        write_atomically(target, write_json(placed).chunks)
+        write_history(target, placed_as(small.history, with_nodes(history, path)))
         made = small.history
         size = f"{counted(made.transactions, 'transaction')}, {counted(made.operations, 'operation')}"
         cut = "" if small.complete else ", perhaps not the smallest because a limit was reached"
         tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}{cut}", quiet=quiet)
-
-
-def _write_report(target: str, results: "list[Result]") -> None:
-    from plume_py.base.atomic_files import write_atomically
-    from plume_py.report.html import document
-
-    write_atomically(target, [document(results).encode("utf-8", "backslashreplace")])

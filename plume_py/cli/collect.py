@@ -1,6 +1,10 @@
-"""``isocheck collect``: run a workload on a database and record what its clients saw."""
+"""``isocheck collect``: run a workload on a database and record what its clients saw.
+
+The commands ``test``, ``predict`` and ``confirm`` use the functions ``run``, ``summary`` and ``sigterm_as_interrupt``.
+"""
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -8,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.atomic_files import is_standard_output, is_stream
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
-from plume_py.base.text import one_line, similar
+from plume_py.base.errors import ExitCode
+from plume_py.base.text import one_line
 from plume_py.cli.collect_options import OF_SHAPE, collecting_options
 from plume_py.cli.common_options import tell_written
-from plume_py.levels import parse_level
 
 if TYPE_CHECKING:
     from plume_py.collect.adapter import Adapter
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from plume_py.collect.workload import Shape
 
 INTERRUPTED = 130
-CLEANED_WITHIN = 60.0  # seconds
-TOLD_FAULTS = 12  # one by one
+CLEANING_SECONDS = 60.0
+LISTED_FAULTS = 12  # more are only counted
 
 
 @click.command("collect")
@@ -56,47 +58,53 @@ def command(ctx: click.Context, /, out: str | None, only_clean: bool, **params: 
     for line in summary(collected):
         click.echo(one_line(line), err=is_standard_output(out))
     tell_written(out)
-    ctx.exit(ending(collected))
+    ctx.exit(exit_code_of(collected))
 
 
 def _clean(params: dict[str, Any]) -> None:
-    """Remove what abandoned runs have left, and print what became of each table."""
+    """Remove the tables of abandoned runs, and print a line for each table."""
     from plume_py.collect.deadline import in_time
     from plume_py.collect.table_setup import clean, setting_up
     from plume_py.collect.workload import Shape
 
     if params["managed"] is not None or not params["urls"]:
         raise click.UsageError("--clean needs the URL of a database")
-    import time
-
     with sigterm_as_interrupt(), _database(params, Shape()) as (adapter, _), setting_up(adapter):
-        cleaned = in_time(time.monotonic() + CLEANED_WITHIN, lambda: clean(adapter))
+        cleaned = in_time(time.monotonic() + CLEANING_SECONDS, lambda: clean(adapter))
         in_time(time.monotonic() + 1, adapter.leave)
     for table in cleaned.removed:
         click.echo(f"removed {table}")
     for table, why in cleaned.kept.items():
         click.echo(one_line(f"kept {table}: {why}"))
-    if not cleaned.removed and not cleaned.kept:
+    if cleaned.not_searched:
+        click.echo(f"not searched for tables of abandoned runs: {cleaned.not_searched}")
+    elif not cleaned.removed and not cleaned.kept:
         click.echo("no abandoned run has left a table")
 
 
 def run(
     params: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
 ) -> "tuple[Collected, list[Isolation]]":
-    """Collect as the options say; also at which isolations that was, to which ``accept`` may object before."""
+    """Collect into ``out``; return also the isolation levels of the run.
+
+    ``accept`` gets the isolation levels before the run and may raise an error.
+    """
     from plume_py.base.memory import share_of_machine
+    from plume_py.collect.isolations import chosen_isolations, with_variants
     from plume_py.collect.recorder import reject_record
     from plume_py.collect.run import Plan, collect
     from plume_py.collect.workload import Shape
 
-    if not params["force"]:  # better now than after a server has been started
+    if not params["force"]:  # before a server is started
         reject_record(out)
     shape = Shape(**{name: params[name] for name in OF_SHAPE})
     with sigterm_as_interrupt(), _database(params, shape) as (adapter, server):
+        if params["mix"] and params["isolation"]:
+            raise click.UsageError("give --isolation or --mix, not both")
         isolations = chosen_isolations(adapter, params["isolation"], params["mix"])
         by_kind = _by_kind(adapter, shape, params["levels"])
-        everyone = _with_variants(adapter, [*isolations, *by_kind.values()])
-        accept(everyone)
+        all_isolations = with_variants(adapter, [*isolations, *by_kind.values()])
+        accept(all_isolations)
         plan = Plan(
             shape,
             isolations,
@@ -113,16 +121,14 @@ def run(
         )
         with _status(shape.sessions * shape.transactions) as tick:
             collected = collect(adapter, plan, server, tick)
-        if len({isolation.name for isolation in everyone}) > 1 and adapter.mixture:
+        if len({isolation.name for isolation in all_isolations}) > 1 and adapter.mixture:
             collected.notes.append(adapter.mixture)
-        return collected, everyone
+        return collected, all_isolations
 
 
 @contextmanager
 def _status(planned: int) -> "Iterator[Callable[[int], None]]":
-    """How far it is, on a terminal."""
-    import time
-
+    """Yield a function that shows the number of recorded transactions in the status line."""
     from plume_py.base.terminal import StatusLine
 
     status, begin = StatusLine(), time.monotonic()
@@ -139,7 +145,7 @@ def _status(planned: int) -> "Iterator[Callable[[int], None]]":
 
 @contextmanager
 def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter, Any]]":
-    """The adapter, and the server behind it if we start one."""
+    """Yield the adapter, and the server if --managed starts one on which faults are possible."""
     import secrets
 
     from plume_py.collect.adapter import Setup
@@ -153,7 +159,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     routing = Routing(params["roam"], params["read_from"], shape.seed)
     setup = Setup(
         "",
-        # Never one that is there already; a table to keep has a name that the next run does not remove.
+        # A new name each time. A table to keep has a name that no later run removes.
         table=f"isocheck_{secrets.token_hex(4)}" if params["keep_table"] else new_name(),
         lists=shape.lists,
         timeout=params["operation_timeout"],
@@ -166,39 +172,9 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
         yield open_nodes(setup, server.nodes, routing), server if managed != "sqlite" else None
 
 
-def chosen_isolations(adapter: "Adapter", isolation: str | None, mix: dict[str, float]) -> "list[Isolation]":
-    """What the user asked for, in the words of the database."""
-    if mix and isolation:
-        raise click.UsageError("give --isolation or --mix, not both")
-    if not adapter.isolations:
-        raise IsocheckError(f"the adapter {type(adapter).__name__} names no isolation levels")
-    wanted = mix or {isolation or next(iter(adapter.isolations)): 1.0}
-    weights: dict[str, float] = {}
-    for spelling, weight in wanted.items():
-        name = _isolation(adapter, spelling)
-        weights[name] = weights.get(name, 0) + weight
-    return [_promise(adapter, name, weight) for name, weight in weights.items()]
-
-
-def _promise(adapter: "Adapter", spelling: str, weight: float = 1.0) -> "Isolation":
-    from plume_py.collect.client import Isolation
-
-    name = _isolation(adapter, spelling)
-    promise = adapter.isolations[name]
-    return Isolation(name, promise.level, weight, promise.remark)
-
-
-def _with_variants(adapter: "Adapter", isolations: "list[Isolation]") -> "list[Isolation]":
-    """Also those that replicas have instead."""
-    if not adapter.nodes():
-        return isolations
-    replicas = [name for isolation in isolations for name in adapter.variants(isolation.name)]
-    known = {isolation.name for isolation in isolations}
-    return [*isolations, *(_promise(adapter, name) for name in dict.fromkeys(replicas) if name not in known)]
-
-
 def _by_kind(adapter: "Adapter", shape: "Shape", levels: dict[str, str]) -> "dict[str, Isolation]":
-    """The isolation of each kind of transaction that has one of its own."""
+    """Return the isolation level of each kind of transaction that --levels names."""
+    from plume_py.collect.isolations import isolation_named
     from plume_py.collect.workload import Workload
 
     kinds = Workload(shape).kinds
@@ -206,28 +182,12 @@ def _by_kind(adapter: "Adapter", shape: "Shape", levels: dict[str, str]) -> "dic
         if kind not in kinds:
             known = f"use {', '.join(kinds)}" if kinds else "it has no kinds; choose a ready-made mix with --workload"
             raise click.UsageError(f"--levels: {shape.workload} has no kind {kind!r:.40}; {known}")
-    return {kind: _promise(adapter, spelling) for kind, spelling in levels.items()}
-
-
-def _isolation(adapter: "Adapter", spelling: str) -> str:
-    from plume_py.collect.adapter import spelled
-
-    if spelled(spelling) in adapter.isolations:
-        return spelled(spelling)
-    level = parse_level(spelling)
-    for name, promise in adapter.isolations.items():
-        if level is not None and promise.level == level:
-            return name
-    known = ", ".join(f"{name} ({promise.level or 'no level'})" for name, promise in adapter.isolations.items())
-    near = similar(spelling, adapter.isolations)
-    if near is not None and level is None:
-        raise IsocheckError(f"{adapter.name} has no isolation level {spelling!r:.40}. Did you mean {near!r}?")
-    raise IsocheckError(f"{adapter.name} has no isolation level {spelling!r:.40}; it has {known}")
+    return {kind: isolation_named(adapter, name) for kind, name in levels.items()}
 
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """A polite end is an interrupt, too: the history is finished, a server of ours is stopped."""
+    """Treat SIGTERM as Ctrl-C, so that the history is completed and a managed server is stopped."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -239,8 +199,8 @@ def sigterm_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def ending(collected: "Collected") -> int:
-    """The exit code that a collection stands for."""
+def exit_code_of(collected: "Collected") -> int:
+    """Return the exit code of a collection."""
     if collected.audit is not None and not collected.audit.ok:
         return ExitCode.VIOLATION
     if collected.interrupted:
@@ -252,7 +212,7 @@ def ending(collected: "Collected") -> int:
 
 
 def summary(collected: "Collected") -> Iterator[str]:
-    """What happened, in a few lines."""
+    """Yield a few lines about a collection."""
     from plume_py.report.throughput import in_words
 
     counts = collected.counts
@@ -280,16 +240,16 @@ def summary(collected: "Collected") -> Iterator[str]:
 
 
 def _timeline(collected: "Collected") -> Iterator[str]:
-    """What was done to which node, and when; of one server it is the same again and again."""
+    """Yield the faults with their node and time; faults of a single server all look alike, so they are left out."""
     from plume_py.collect.client import TICKS_PER_SECOND
 
-    told = [fault for fault in collected.timeline if fault.node or fault.kind == "delay"]
-    for fault in told[:TOLD_FAULTS]:
+    listed = [fault for fault in collected.timeline if fault.node or fault.kind == "delay"]
+    for fault in listed[:LISTED_FAULTS]:
         after = (fault.start - collected.begin) / TICKS_PER_SECOND
         lasted = ((fault.end or fault.start) - fault.start) / TICKS_PER_SECOND
         yield f"            after {after:.1f} s  {fault}, for {lasted:.1f} s"
-    if len(told) > TOLD_FAULTS:
-        yield f"            and {len(told) - TOLD_FAULTS} more"
+    if len(listed) > LISTED_FAULTS:
+        yield f"            and {len(listed) - LISTED_FAULTS} more"
 
 
 def _audit_lines(collected: "Collected") -> Iterator[str]:
@@ -297,10 +257,10 @@ def _audit_lines(collected: "Collected") -> Iterator[str]:
     if audit is None:
         yield f"  table     not compared: {collected.audit_problem}"
         return
-    looked = f"{audit.table_values:,} values in it, {audit.from_unknown:,} of them of unknown outcome"
+    values = f"{audit.table_values:,} values in it, {audit.from_unknown:,} of them of unknown outcome"
     if audit.ok:
-        yield f"  table     agrees with the history ({looked}; {audit.confirmed:,} confirmed writes looked for)"
+        yield f"  table     agrees with the history ({values}; {audit.confirmed:,} confirmed writes looked for)"
         return
-    yield f"  table     DISAGREES with the history in {audit.count:,} places ({looked})"
+    yield f"  table     DISAGREES with the history in {audit.count:,} places ({values})"
     for problem in audit.problems:
         yield f"            {problem}"

@@ -1,4 +1,4 @@
-"""The options of commands that run workloads on databases: each has its one home here, whoever takes it."""
+"""Options of the commands that run workloads on databases: ``collect``, ``test``, ``matrix`` and ``confirm``."""
 
 import re
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def _faults(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 
 
 def _mix(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float]:
-    """RC=2,SI=1: how often each level occurs."""
+    """Return the weight of each level in ``RC=2,SI=1``."""
     weights: dict[str, float] = {}
     for piece in value.split(",") if value else ():
         found = re.fullmatch(r"\s*([A-Za-z][A-Za-z _-]*?)\s*=\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*", piece)
@@ -51,7 +51,7 @@ def _mix(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[
 
 
 def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
-    """write-check=SER,balance=repeatable read: a level by kind."""
+    """Return the level of each kind in ``write-check=SER,balance=repeatable read``."""
     pairs = [tuple(map(str.strip, piece.partition("=")[::2])) for piece in value.split(",")] if value else []
     levels = {kind: level for kind, level in pairs if kind and level}
     if len(levels) < len(pairs):
@@ -60,7 +60,7 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> di
 
 
 def setting_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE, each once."""
+    """Return the values by name of ``--set NAME=VALUE``."""
     if any("=" not in value for value in values):
         raise click.BadParameter("write settings like --set innodb_snapshot_isolation=ON")
     return {name.strip(): text.strip() for name, _, text in (value.partition("=") for value in values)}
@@ -122,7 +122,7 @@ _OPTIONS = (
     _option("--force", is_flag=True, help="Overwrite a history that was recorded before."),
 )  # fmt: skip
 
-# What of that is about the workload itself.
+# The options that are fields of a workload's ``Shape``.
 OF_SHAPE = (
     *("workload", "sessions", "transactions", "operations", "read_share", "read_first", "read_only", "write_only"),
     *("keys", "distribution", "rotate", "pause", "think", "rate", "arrivals", "seed"),
@@ -130,19 +130,19 @@ OF_SHAPE = (
 
 
 def collecting_options(command: F) -> F:
-    """The options of every command that collects, and where."""
+    """Add all options for collecting, and the URLs."""
     return click.argument("urls", nargs=-1, metavar="[URL]...")(options()(command))
 
 
 def options(*chosen: str, **defaults: Any) -> Callable[[F], F]:
-    """These options, all if none is named; some of them with other defaults."""
+    """Add the chosen options, or all if none is named; ``defaults`` replaces their default values."""
 
     def decorated(command: F) -> F:
         for names, how in reversed(_OPTIONS):
             if names[0] in chosen or not chosen:
                 name = names[0][2:].replace("-", "_")
-                other = {"default": defaults[name]} if name in defaults else {}
-                command = click.option(*names, **how | other)(command)
+                default = {"default": defaults[name]} if name in defaults else {}
+                command = click.option(*names, **how | default)(command)
         return command
 
     return decorated

@@ -1,32 +1,34 @@
-"""``isocheck confirm``: does a prediction come true on a real database?"""
+"""``isocheck confirm``: run a prediction on a real database, and check what happens."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError
-from plume_py.base.exits import ExitCode
+from plume_py.base.atomic_files import write_atomically
+from plume_py.base.errors import ExitCode, InputError
 from plume_py.base.temp_folder import TempFolder
-from plume_py.cli.collect import chosen_isolations, sigterm_as_interrupt
+from plume_py.cli.collect import sigterm_as_interrupt
 from plume_py.cli.collect_options import options
-from plume_py.cli.common_options import LevelName, picture_formats, picture_option, tell, tell_written, timeout_option
+from plume_py.cli.common_options import (
+    LevelName,
+    draw_counterexamples,
+    limits_of,
+    picture_formats,
+    picture_option,
+    tell,
+    tell_written,
+    timeout_option,
+)
 from plume_py.levels import STRONGEST
 from plume_py.reasoning.predict import TARGETS
 
 if TYPE_CHECKING:
-    from plume_py.base.limits import Limits
-    from plume_py.collect.adapter import Adapter
-    from plume_py.history.model import History
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
-    from plume_py.reasoning.predict.confirm.script import Script
-    from plume_py.reasoning.predict.prediction_files import About
-    from plume_py.reasoning.predict.store.program import SeededProgram
+    from plume_py.reasoning.predict.confirm.database_run import PreparedPrediction
 
-
-# Servers that can be started; of one with several nodes, no order of statements says what is seen.
+# Servers that can be started. Clusters are missing: there the order of statements does not determine what reads see.
 MANAGED = ("postgresql", "mariadb", "sqlite")
 
 
@@ -64,129 +66,62 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
     formats = picture_formats(params["pictures"], params["out"])
     if (url is None) == (managed is None):
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    from plume_py.reasoning.predict.confirm.database_run import DatabaseAddress, DatabaseRun
     from plume_py.reasoning.predict.report import confirmation_data, render_confirmation
     from plume_py.report.json import encode
 
-    case = read_case(prediction, params["program"])
-    limits = Limits(params["timeout"], share_of_machine(1))
-    server = Server(url or str(managed), params["operation_timeout"], params["settings"])
+    prepared = _read(prediction, params["program"])
+    limits = limits_of(params["timeout"])
+    address = DatabaseAddress(url or str(managed), params["operation_timeout"], params["settings"])
     with (
-        TempFolder() as scratch,
+        TempFolder() as folder,
         sigterm_as_interrupt(),
-        server.opened(case.script.lists) as adapter,
+        address.opened(prepared.script.lists) as adapter,
         limits.enforced(),
     ):
-        trial = Trial(adapter, scratch.path, limits, params["isolation"], params["attempts"], params["target"])
-        found = _kept(trial.of(case), prediction, params["history"])
+        run = DatabaseRun(adapter, folder.path, limits, params["isolation"], params["attempts"], params["target"])
+        found = run.confirm(prepared)
+        _name_result(found, prediction, params["history"])
     if params["output"] == "json":
         click.echo(encode(confirmation_data(prediction, found)))
     else:
         for line in render_confirmation(prediction, found):
             click.echo(line)
-    _draw(found, params["out"], formats, params["report"])
-    ctx.exit(exit_of(found))
+    result = found.attempt.result
+    if params["out"] is not None and result.violations:
+        draw_counterexamples(result, params["out"], formats)
+    if params["report"] is not None:
+        from plume_py.api import page
+
+        page(result, params["report"])
+        tell_written(params["report"])
+    ctx.exit(exit_code_of(found))
 
 
-@dataclass(frozen=True)
-class Server:
-    """Where to confirm: an address, or the name of a server to start."""
-
-    where: str
-    timeout: float = 10.0
-    settings: dict[str, str] | None = None
-
-    @contextmanager
-    def opened(self, lists: bool) -> "Iterator[Adapter]":
-        """Its adapter, for a table of lists, or registers."""
-        from plume_py.collect.adapter import Setup
-        from plume_py.collect.managed import SERVERS
-        from plume_py.collect.registry import open_adapter
-        from plume_py.collect.table_setup import new_name
-
-        setup = Setup(self.where, new_name(), lists, self.timeout, self.settings or {})
-        if self.where not in MANAGED:
-            yield open_adapter(setup)
-            return
-        with SERVERS[self.where]() as server:
-            yield open_adapter(replace(setup, url=server.url))
-
-
-@dataclass(frozen=True)
-class Case:
-    """A prediction, ready to be sent."""
-
-    script: "Script"
-    about: "About"
-    workload: "SeededProgram | None" = None
-
-
-def make_case(history: "History", about: "About", workload: "SeededProgram | None" = None) -> Case:
-    """Of a program, its own transactions run; they may come to all keys that they came to when they were observed."""
-    from plume_py.reasoning.predict.confirm.script import script
-    from plume_py.reasoning.predict.store.program import observed_run
-
-    keys: list[Any] = []
-    if workload is not None:
-        observed = observed_run(workload)
-        keys = [observed.key(key) for key in range(len(observed.key_code))]
-    made = script(history, about.rest, lists=about.lists, keys=keys, late=about.changed)
-    return Case(made, about, workload)
-
-
-def read_case(path: str, program: str | None) -> Case:
-    """From the file of a prediction. It may name a program that we have; code of others is run only if asked for."""
+def _read(path: str, program: str | None) -> "PreparedPrediction":
+    """Read a prediction. It may name a built-in program; code of users runs only with --program."""
+    from plume_py.reasoning.predict.confirm.database_run import prepare
     from plume_py.reasoning.predict.prediction_files import read_prediction
     from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram
     from plume_py.reasoning.predict.store.program import program as find
 
     history, about = read_prediction(path)
     run = about.program
-    if run is None or (program is None and run.name not in PROGRAMS):
-        if program is not None:
-            raise click.UsageError("--program is for the predictions of a program, and this is none")
-        if run is not None:
-            tell([f"only what was recorded is sent; to run the program itself: --program {run.name[:80]}"])
-        workload = None
-    else:
+    workload = None
+    if run is None and program is not None:
+        raise click.UsageError("--program is for the predictions of a program, and this is none")
+    if run is not None and program is None and run.name not in PROGRAMS:
+        tell([f"only what was recorded is sent; to run the program itself: --program {run.name[:80]}"])
+    elif run is not None:
         workload = SeededProgram(find(program or run.name), run.seed, run.sessions, run.transactions)
     try:
-        return make_case(history, about, workload)
+        return prepare(history, about, workload)
     except InputError as error:
         raise error.in_source(path) from None
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One database, on which predictions are tried."""
-
-    adapter: "Adapter"
-    folder: str
-    limits: "Limits"
-    isolation: str | None = None
-    attempts: int = 5
-    target: str | None = None
-
-    def of(self, case: Case) -> "Confirmation":
-        """Try this one."""
-        from plume_py.reasoning.predict.confirm.confirmation import ConfirmOptions, confirm, fitting_isolation
-
-        if self.isolation is None:
-            isolation = fitting_isolation(self.adapter, case.about.level, case.about.database, case.about.isolation)
-        else:
-            isolation = chosen_isolations(self.adapter, self.isolation, {})[0].name
-        target = self.target or case.about.target or STRONGEST
-        options = ConfirmOptions(isolation, target, self.folder, self.attempts, self.limits)
-        return confirm(self.adapter, case.script, options, case.workload)
-
-
-def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confirmation":
-    """What happened, in the user's file if one is named, reports and pictures are called so, or as the prediction."""
-    from pathlib import Path
-
-    from plume_py.base.atomic_files import write_atomically
-
+def _name_result(found: "Confirmation", prediction: str, history: str | None) -> None:
+    """Keep the recorded history in the user's file, if given; name the result after that file or the prediction."""
     attempt = found.attempt
     name = Path(prediction).stem
     if history is not None:
@@ -194,32 +129,9 @@ def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confi
         tell_written(history)
         name = history
     attempt.result = replace(attempt.result, history=name)
-    return found
 
 
-def _draw(found: "Confirmation", out: str | None, formats: tuple[str, ...], report: str | None) -> None:
-    from pathlib import Path
-
-    from plume_py.base.text import counted
-
-    result = found.attempt.result
-    if out is not None and result.violations:
-        from plume_py.report.dot import write_pictures
-        from plume_py.report.graphviz import Album
-
-        album = Album(Path(out), formats)
-        write_pictures(result, album)
-        tell(album.notes)
-        tell_written(out, counted(len(result.violations), "counterexample"))
-    if report is not None:
-        from plume_py.base.atomic_files import write_atomically
-        from plume_py.report.html import document
-
-        write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])
-        tell_written(report)
-
-
-def exit_of(found: "Confirmation") -> ExitCode:
-    """1 only if it really happened."""
+def exit_code_of(found: "Confirmation") -> ExitCode:
+    """Return 1 only if the violation really happened."""
     codes = {"confirmed": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
     return codes.get(found.verdict, ExitCode.HOLDS)

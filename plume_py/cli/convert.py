@@ -1,10 +1,10 @@
-"""``isocheck convert``: one format to another."""
+"""``isocheck convert``: rewrite a history in another format."""
 
 import click
 
 from plume_py.base.errors import ConversionError
 from plume_py.base.text import one_line
-from plume_py.cli.common_options import reading_options, tell_written
+from plume_py.cli.common_options import limits_of, reading_options, tell_written
 from plume_py.history.formats.registry import FORMATS, writable_format
 
 WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
@@ -29,12 +29,10 @@ def command(source: str, target: str, name: str | None, quiet: bool, input_forma
     """
     chosen = FORMATS[name or format_of(target)]
     from plume_py.base.atomic_files import write_atomically
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load
     from plume_py.history.nodes import with_nodes
 
-    with Limits(max_memory=share_of_machine(1)).enforced():
+    with limits_of(None).enforced():
         history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
         history = with_nodes(history, source)
     try:
@@ -48,7 +46,7 @@ def command(source: str, target: str, name: str | None, quiet: bool, input_forma
 
 
 def format_of(path: str) -> str:
-    """The writable format that a file name asks for."""
+    """Return the writable format for the extension of a file name."""
     name = writable_format(path)
     if name is not None:
         return name

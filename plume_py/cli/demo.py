@@ -1,4 +1,4 @@
-"""``isocheck demo``: a history, what is wrong with it, and what to try next."""
+"""``isocheck demo``: check an example history, and suggest the next commands."""
 
 import click
 

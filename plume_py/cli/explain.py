@@ -1,4 +1,4 @@
-"""``isocheck explain``: what a pattern or a level is, in words and by an example."""
+"""``isocheck explain``: explain a pattern or a level in words and by an example."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -37,14 +37,14 @@ def command(name: str) -> None:
     """
     from plume_py.base.text import similar
     from plume_py.levels import LEVELS
-    from plume_py.levels.orders import MEANING, level_requests
+    from plume_py.levels.orders import MEANING, level_request
     from plume_py.levels.patterns import PATTERNS
 
-    meant = level_requests(name)
-    if meant is not None:
-        if meant.name != meant.level:
-            click.echo(f"{meant.name} is {meant.level} with the order {meant.order}: {MEANING[meant.order]}.\n")
-        click.echo("\n".join(_level(LEVELS[meant.level])))
+    request = level_request(name)
+    if request is not None:
+        if request.name != request.level:
+            click.echo(f"{request.name} is {request.level} with the order {request.order}: {MEANING[request.order]}.\n")
+        click.echo("\n".join(_level(LEVELS[request.level])))
         return
     patterns = [pattern for pattern in PATTERNS.values() if _fold(name) in _names(pattern)]
     patterns = patterns or [pattern for pattern in PATTERNS.values() if _fold(name) in map(_fold, pattern.aliases)]
@@ -54,9 +54,8 @@ def command(name: str) -> None:
         hint = f"Did you mean {near}?" if near else "`isocheck levels` and docs/taps.md list them."
         raise click.UsageError(f"no level and no pattern is named {name!r:.40}. {hint}")
     if len(patterns) > 1:
-        click.echo(
-            f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:"
-        )
+        alias = next(alias for alias in patterns[0].aliases if _fold(alias) == _fold(name))
+        click.echo(f"{alias} may be any of these:")
     click.echo("\n".join(_pattern(patterns[0]) if len(patterns) == 1 else map(_line, patterns)))
 
 

@@ -1,12 +1,19 @@
-"""``isocheck explore``: random runs of a program on a store of a chosen level."""
+"""``isocheck explore``: run a program many times on a store with random legal reads."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.common_options import LevelName, complete_levels, tell_written, timeout_option
+from plume_py.cli.common_options import (
+    LevelName,
+    complete_levels,
+    limits_of,
+    tell_written,
+    timeout_option,
+    write_history,
+)
 from plume_py.cli.predict import complete_programs, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.reasoning.predict import LEVELS, TARGETS
@@ -47,21 +54,16 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     """
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
     from plume_py.reasoning.predict.store.exploration import explore
     from plume_py.reasoning.predict.store.program import program as find
 
-    limits = Limits(params.pop("timeout"), share_of_machine(1))
+    limits = limits_of(params.pop("timeout"))
     with limits.enforced():
         found = explore(find(program), level, limits=limits, **params)
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:
-        from plume_py.base.atomic_files import write_atomically
-        from plume_py.history.formats.json_writer import write_json
-
-        write_atomically(out, write_json(found.first_history).chunks)
+        write_history(out, found.first_history)
         tell_written(out)
     if found.broken or found.failed:
         ctx.exit(ExitCode.VIOLATION)

@@ -1,4 +1,4 @@
-"""``isocheck formats``: what can be read and written."""
+"""``isocheck formats``: list the history formats."""
 
 import click
 

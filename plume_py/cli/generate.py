@@ -1,4 +1,4 @@
-"""``isocheck generate``: a history that keeps a level by construction, with anomalies planted where asked."""
+"""``isocheck generate``: make a history that satisfies a level by construction, with planted anomalies on request."""
 
 import re
 import time
@@ -14,7 +14,6 @@ from plume_py.base.text import one_line
 from plume_py.cli.common_options import F, LevelName, tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
-from plume_py.history.presets import PRESETS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
 from plume_py.levels.orders import REALTIME, strong_name
 
@@ -22,12 +21,24 @@ if TYPE_CHECKING:
     from plume_py.history.inject import Injection
     from plume_py.history.model import History
 
-# The strongest first. Cut isolation orders nothing, so there is no store that gives just that.
+# The strongest first. Cut isolation is missing: it orders nothing, so no store can provide it without a stronger level.
 GUARANTEES = (strong_name(STRONGEST, REALTIME), *STRONGEST_FIRST)
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 LETTERS = "abcdefghijklmn"
 
-# One piece of --inject: a pattern, or a range of them, and how many of each.
+# Sizes of histories that papers measured. Plume varies one parameter of the first, has three general datasets of 16,000
+# transactions, and ends with a million transactions. Here these have a hundredth of its 10^9 keys: a store of all keys
+# takes 12 GB, and most keys are touched once in either case.
+_GENERAL: dict[str, Any] = {"sessions": 40, "transactions": 400, "operations": 20, "keys": 10_000}
+PRESETS: dict[str, dict[str, Any]] = {
+    "Plume": {"sessions": 25, "transactions": 200, "operations": 20, "read_share": 0.5, "keys": 10_000},
+    "GeneralRH": {**_GENERAL, "read_share": 0.95},
+    "GeneralRW": {**_GENERAL, "read_share": 0.5},
+    "GeneralWH": {**_GENERAL, "read_share": 0.3},
+    "Million": {"sessions": 100, "transactions": 10_000, "operations": 20, "read_share": 0.5, "keys": 10_000_000},
+}
+
+# One part of --inject: a pattern or a range of patterns, and the number of each.
 _PIECE = re.compile(r"([a-n])(?:\.\.([a-n]))?=([0-9]{1,9})")
 _STRONG_PIECE = re.compile(
     r"(lost-update|write-skew|long-fork|read-only-anomaly|stale-read|non-monotonic-snapshot)=([0-9]{1,9})"
@@ -36,7 +47,7 @@ MAX_INJECTIONS = 1_000_000
 
 
 def preset_option(command: F) -> F:
-    """The option of every command that makes histories."""
+    """Add ``--preset``, for commands that generate histories."""
     return click.option(
         "--preset",
         type=click.Choice(list(PRESETS), case_sensitive=False),
@@ -45,7 +56,7 @@ def preset_option(command: F) -> F:
 
 
 def sizes_of(preset: str | None, ctx: click.Context) -> dict[str, Any]:
-    """What a preset says, as far as the user does not say something else."""
+    """Return the values of a preset for the options that the user did not give."""
     sizes = PRESETS[preset] if preset else {}
     return {name: value for name, value in sizes.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT}
 
@@ -106,12 +117,12 @@ def command(
     try:
         with _shown(shape["sessions"] * shape["transactions"], quiet):
             history, planted = _make(counts, **shape)
-            # The writer's notes are about ids that could not be kept, and a generated history had none.
+            # The writer's notes are about lost transaction ids, and a generated history has no ids.
             write_atomically(target, chosen.load_writer()(history).chunks)
     except ConversionError as error:
         raise IsocheckError(f"cannot generate {chosen.name}: {error}") from None
     except InputError as error:
-        # There is no input here: what generate refuses are the parameters.
+        # Not an input error for the user: the generator rejects the parameters.
         raise IsocheckError(str(error)) from None
     except MemoryError:
         raise IsocheckError("a history of this size does not fit in memory; choose smaller sizes") from None
@@ -124,7 +135,7 @@ def command(
 
 @contextmanager
 def _shown(transactions: int, quiet: bool) -> Iterator[None]:
-    """On a terminal: that it is at work, and for how long. The store runs in one kernel, which tells no share."""
+    """Show the time so far in the status line. The store runs in one kernel, which reports no progress."""
     from plume_py.base.terminal import StatusLine, clock
 
     began = time.monotonic()
@@ -134,7 +145,7 @@ def _shown(transactions: int, quiet: bool) -> Iterator[None]:
 
 
 def pattern_counts(wishes: tuple[str, ...]) -> dict[str, int]:
-    """How many of each pattern ``--inject`` asks for, all its occurrences added up."""
+    """Return how many of each pattern ``--inject`` asks for, summed over all its occurrences."""
     counts: dict[str, int] = {}
     for piece in (piece.strip() for wish in wishes for piece in wish.split(",")):
         strong = _STRONG_PIECE.fullmatch(piece)
@@ -166,13 +177,13 @@ def _make(counts: dict[str, int], *, seed: int, **shape: Any) -> "tuple[History,
     from plume_py.history.inject import inject
     from plume_py.history.model import Labels
 
-    # With ids of their own in the file, the places that we tell can be found in it.
+    # Transaction ids in the file, so that the user finds the planted transactions.
     numbered = replace(history, txn_label=Labels(np.arange(history.transactions, dtype=np.int64)))
     return inject(numbered, counts, seed)
 
 
 def _report(history: "History", planted: "list[Injection]") -> Iterator[str]:
-    """Where each pattern is; sessions are told too, since some formats have no transaction ids."""
+    """Yield a line for each planted pattern, with sessions because some formats have no transaction ids."""
     for injection in planted:
         places = (f"{history.txn_label[t]} (session {_session(history, t)})" for t in injection.transactions)
         keys = " ".join(map(str, injection.keys))

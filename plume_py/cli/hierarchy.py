@@ -1,15 +1,14 @@
-"""``isocheck hierarchy``: levels ordered by strength, each step with a history."""
+"""``isocheck hierarchy``: order levels by strength, with a separating history for each step."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, LimitError
 from plume_py.base.text import one_line
-from plume_py.cli.common_options import PICTURE_FORMATS, complete_levels, tell, tell_written
-from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
+from plume_py.cli.common_options import PICTURE_FORMATS, complete_levels, limits_of, tell, tell_written
+from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
     from plume_py.reasoning.synth.comparison import PartialComparison
@@ -49,7 +48,6 @@ def command(
       isocheck hierarchy --out levels.svg
       isocheck hierarchy SI SER --orders
     """
-    from plume_py.cli.bounded_search import Search, limits_of
     from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
     from plume_py.reasoning.synth.picture import hierarchy_picture
     from plume_py.reasoning.synth.report import hierarchy_lines, hierarchy_plain
@@ -63,9 +61,9 @@ def command(
         levels = in_all_orders(levels)
     scope, search = scope_of(**sizes), Search(limits_of(timeout, max_memory))
     try:
-        found = search.run(lambda tell: hierarchy(levels, scope, search.limits, tell))
+        found = search.run(lambda send: hierarchy(levels, scope, search.limits, send))
     except LimitError as error:
-        _tell_settled(search.news, str(error), output)
+        _print_settled(search.news, str(error), output)
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         click.echo(signed(hierarchy_plain(found)))
@@ -76,8 +74,8 @@ def command(
     ctx.exit(ExitCode.HOLDS)
 
 
-def _tell_settled(settled: "PartialComparison | str", reason: str, output: str) -> None:
-    """What is known although the search was ended."""
+def _print_settled(settled: "PartialComparison | str", reason: str, output: str) -> None:
+    """Print the relations that were decided before the search stopped."""
     from plume_py.reasoning.synth.comparison import PartialComparison
     from plume_py.report.json import signed
 
@@ -91,7 +89,7 @@ def _tell_settled(settled: "PartialComparison | str", reason: str, output: str) 
 
 
 def _write(graph: str, target: Path) -> None:
-    """The picture; where it cannot be drawn, the .dot file instead."""
+    """Draw the picture, or write the .dot file if it cannot be drawn."""
     from plume_py.base.atomic_files import write_atomically
     from plume_py.report.graphviz import draw
 

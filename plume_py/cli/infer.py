@@ -1,4 +1,4 @@
-"""``isocheck infer``: the weakest level of each transaction that keeps an application's invariant."""
+"""``isocheck infer``: find the weakest level of each transaction that preserves an application's invariant."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.base.text import nearest, one_line
 from plume_py.cli.allocate_options import exclude_option, log_option, log_text
 from plume_py.cli.common_options import picture_formats, picture_option, tell, tell_written, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.reasoning.infer.driver import InferenceResult, InferOptions
-    from plume_py.reasoning.infer.joint_levels import Together
+    from plume_py.reasoning.infer.joint_levels import JointLevels
 
 SERVERS = ("postgresql", "mariadb")
-MOST_KEYS = 4  # parameters of one program that name rows, for which infer also asks allocate
+# The time of ``allocate`` grows exponentially with the parameters of a program. Above this number it is not called.
+MOST_PARAMETERS = 4
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 
 
@@ -92,27 +92,27 @@ def command(
     from plume_py.reasoning.infer.program.load import require_dialect
 
     formats = picture_formats(pictures, folder)
-    params["store"] = _store(params["store"], server)
+    params["store"] = store = _store(params["store"], server)
     params["limits"] = Limits(params["timeout"])
     with params["limits"].enforced():
         program, programs = _program(app, log, style == "text")
         program = _without(program, exclude)
-        require_dialect(program, params["store"])
+        require_dialect(program, store)
         result = _infer(program, **params)
         together = _together(result, partners, params)
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.reasoning.infer.joint_levels import mixes_serializable
-        from plume_py.reasoning.infer.report import serializable_text, text, together_text
+        from plume_py.reasoning.infer.report import joint_levels_text, serializable_text, text
 
         if programs:
             click.echo(f"{programs}\n")
         click.echo(text(result, examples=not brief))
         if together is not None and (partners or together.raised or mixes_serializable(result)):
-            click.echo(together_text(result, together, not brief))
+            click.echo(joint_levels_text(result, together, not brief))
         if not params["serializability"]:
-            needed = _serializable(app, log, exclude, params["store"], params["limits"])
-            for line in serializable_text(result, needed):
+            serializable = _serializable(app, log, exclude, store, params["limits"])
+            for line in serializable_text(result, serializable):
                 click.echo(line)
     if folder:
         _draw(result, folder, formats)
@@ -130,7 +130,7 @@ def command(
 
 
 def _program(app: str, log: str | None, numbered: bool) -> tuple[Any, str]:
-    """The program, and what was understood of a log, if its transactions come from one."""
+    """Return the program, and the text of the transactions found in a log, or ""."""
     from plume_py.reasoning.infer.program.load import load, load_with_log
 
     if log is None:
@@ -140,7 +140,7 @@ def _program(app: str, log: str | None, numbered: bool) -> tuple[Any, str]:
 
 
 def _without(program: Any, exclude: tuple[str, ...]) -> Any:
-    """The program without the transactions that --exclude names."""
+    """Return the program without the transactions that --exclude names."""
     known = [txn.name for txn in program.transactions]
     for name in exclude:
         if name not in known:
@@ -155,7 +155,7 @@ def _without(program: Any, exclude: tuple[str, ...]) -> Any:
 def _serializable(
     app: str, log: str | None, exclude: tuple[str, ...], store: str, limits: Any
 ) -> dict[str, str] | None:
-    """The levels that keep serializability, of statements in SQL; None if they are not known."""
+    """Return the weakest levels at which SQL programs are serializable, or None if they are not known."""
     from plume_py.reasoning.allocate.driver import answer_allocation, of_sql
     from plume_py.reasoning.infer.program.load import BUILT_IN
 
@@ -164,17 +164,17 @@ def _serializable(
     catalogue = store if store in ("postgresql", "mysql") else "mixiso"
     try:
         workload = of_sql(app, log, exclude)
-        if any(len(program.params) > MOST_KEYS for program in workload.programs):
-            return None  # the time grows exponentially with these
+        if any(len(program.params) > MOST_PARAMETERS for program in workload.programs):
+            return None
         answer = answer_allocation(workload, catalogue=catalogue, explain=False, limits=limits)
     except IsocheckError:
         return None
-    spelled = answer.catalogue.levels
-    return {name: spelled.get(level, level) for name, level in zip(answer.space.groups, answer.levels, strict=True)}
+    settings = answer.catalogue.levels
+    return {name: settings.get(level, level) for name, level in zip(answer.space.groups, answer.levels, strict=True)}
 
 
 def _store(store: str | None, server: str | None) -> str:
-    """The store that was asked for; that of the server, if there is one."""
+    """Return the store that the user chose, or the one that matches the server of --run."""
     if server is None:
         return store or "postgresql"
     own = {"postgresql": "postgresql", "mariadb": "mysql"}[server]
@@ -183,45 +183,48 @@ def _store(store: str | None, server: str | None) -> str:
     return own
 
 
-def _print_json(result: "InferenceResult", together: "Together | None", extra: dict[str, Any]) -> None:
-    from plume_py.reasoning.infer.report import data, together_data
+def _print_json(result: "InferenceResult", together: "JointLevels | None", extra: dict[str, Any]) -> None:
+    from plume_py.reasoning.infer.report import data, joint_levels_data
     from plume_py.report.json import signed
 
     document = {**data(result), **extra}
     if together is not None:
-        document["together"] = together_data(result, together)
+        document["together"] = joint_levels_data(result, together)
     click.echo(signed(document, indent=2))
 
 
-def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
-    """Partners at their own levels, which is what they will have; the explorer and serial orders know no partners."""
+def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "JointLevels | None":
+    """Check all transactions together, each at its own level; return None where that is not possible.
+
+    It needs z3: the explorer and serial orders do not support other transactions at their own levels.
+    """
     from plume_py.reasoning.infer.driver import MISSING, has_solver
-    from plume_py.reasoning.infer.joint_levels import check_together, mixes_serializable
+    from plume_py.reasoning.infer.joint_levels import check_joint_levels, mixes_serializable
 
     if params["serializability"] and not partners:
         return None
     if not has_solver():
         if partners:
             raise IsocheckError(MISSING)
-        # The levels would look final, but partners at weak levels do more than was assumed.
-        watched = ": SERIALIZABLE watches only its own kind" if mixes_serializable(result) else ""
-        click.echo(f"note: these levels were not checked together, which needs z3{watched}", err=True)
+        # Without this note the levels would look final, but transactions at weak levels interfere more than assumed.
+        reason = ": SERIALIZABLE watches only its own kind" if mixes_serializable(result) else ""
+        click.echo(f"note: these levels were not checked together, which needs z3{reason}", err=True)
         return None
-    return check_together(result, replace(_options(params), engine="z3"))
+    return check_joint_levels(result, replace(_options(params), engine="z3"))
 
 
 def _run(
     result: "InferenceResult",
-    together: "Together | None",
+    together: "JointLevels | None",
     server: str,
     every: bool,
     seconds: float,
     clients: int,
-    tells: bool,
+    prints: bool,
 ) -> tuple[dict[str, Any], ExitCode]:
-    """The sanity experiment: the inferred levels, and weaker ones, on a real server. It has the last word."""
+    """Run the program at the inferred levels and at weaker ones on a real server; return the data and an exit code."""
     from plume_py.reasoning.infer.execution.client import Load
-    from plume_py.reasoning.infer.execution.server import SAFE, sanity
+    from plume_py.reasoning.infer.execution.server import SAFE, run_assignments
     from plume_py.reasoning.infer.report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
@@ -232,19 +235,21 @@ def _run(
     answers = {txn.name: {v.level.name: v.answer for v in txn.levels} for txn in result.transactions}
 
     def print_run(outcome: Any, standing: str) -> None:
-        if tells:
+        if prints:
             click.echo(run_line(outcome, standing))
 
-    version, found = sanity(result.program, server, inferred, answers, Load(clients, seconds), every, print_run)
-    if tells:
+    version, found = run_assignments(
+        result.program, server, inferred, answers, Load(clients, seconds), every, print_run
+    )
+    if prints:
         click.echo(run_summary(version, found))
         for outcome in disproved(found):
             click.echo("\n".join(schedule_text(result.program, outcome)))
-    told = run_data(result.program, version, found)
+    data = run_data(result.program, version, found)
     if disproved(found):
-        return told, ExitCode.VIOLATION
+        return data, ExitCode.VIOLATION
     unclear = any(outcome.has_trouble for outcome, standing in found if standing == SAFE)
-    return told, ExitCode.UNDECIDED if unclear else ExitCode.HOLDS
+    return data, ExitCode.UNDECIDED if unclear else ExitCode.HOLDS
 
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **params: Any) -> "InferenceResult":
@@ -267,7 +272,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
 
 
 def _options(params: dict[str, Any]) -> "InferOptions":
-    """What to look for; who says how long all may take does not mind how long a question does."""
+    """Return the options of the search; with --timeout, each question may take all of that time."""
     from plume_py.reasoning.infer.driver import InferOptions
 
     options = InferOptions(
@@ -287,8 +292,8 @@ def _exit_code(result: "InferenceResult") -> ExitCode:
     return ExitCode.HOLDS if all(headlines) else ExitCode.UNDECIDED
 
 
-def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
-    """The exit code, given what came out when all run at their own levels."""
+def _with_partners(alone: ExitCode, together: "JointLevels") -> ExitCode:
+    """Return the exit code after the check of all transactions together."""
     from plume_py.reasoning.infer.driver import UNDECIDED
 
     if any(verdict.examples for verdict in together.verdicts.values()):

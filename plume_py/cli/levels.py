@@ -1,4 +1,4 @@
-"""``isocheck levels``: what can be checked."""
+"""``isocheck levels``: list the isolation levels, their definitions and the orders."""
 
 import click
 

@@ -1,4 +1,7 @@
-"""``isocheck``: the entry point. Commands are imported only when they run, so ``--help`` starts at once."""
+"""Run the command line ``isocheck``: dispatch to a command, and end with an exit code for every error.
+
+A command is imported only when it runs, so ``isocheck --help`` does not wait for numpy.
+"""
 
 import os
 import sys
@@ -10,19 +13,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ConversionError, ExitCode, InputError, IsocheckError, LimitError, TooLargeError
 from plume_py.base.override import override
 from plume_py.base.passwords import keep_secret, redacted
-from plume_py.base.streams import mend_streams
-from plume_py.base.terminal import default_color
+from plume_py.base.terminal import default_color, mend_streams
 from plume_py.base.text import one_line, similar
 from plume_py.base.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# By what one wants to do: name -> one line of help. The module of a command has its name.
+# Commands by task, each with a line of help. The module of a command has the name of the command.
 GROUPS: dict[str, dict[str, str]] = {
     "Check histories": {
         "check": "Check whether histories keep an isolation level (the default command).",
@@ -64,30 +65,28 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 DEFAULT = "check"
 
-# How much a word must resemble a command to be taken for a misspelled one, from 0 to 1: less, and "runs" were "robust".
+# A word this similar to a command (0 to 1) counts as misspelled. With less, "runs" would count as "robust".
 ALIKE = 0.7
 
-# What a shell reports for a program that wrote to a closed pipe.
+# The exit code that a shell reports for a program that wrote to a closed pipe.
 READER_GONE = 141
 
 
 class _ReaderGoneError(Exception):
-    """A broken pipe. Left as it is, click would end with 1, which means a violation."""
+    """A broken pipe, hidden from click, which would exit with 1: that means a violation here."""
 
 
 class _InterruptedError(Exception):
-    """Ctrl-C. Left as it is, click would write an empty line."""
+    """Ctrl-C, hidden from click, which would write an empty line."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name; what is not a command is a history to check."""
+    """A group that imports commands when they run; an argument that is no command is a history to check."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Command names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the module of a command."""
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"plume_py.cli.{name.replace('-', '_')}").command
@@ -107,7 +106,7 @@ class LazyGroup(click.Group):
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        # a history comes first, too; its shell knows the files
+        # A history may come first as well; the shell completes files.
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         return [CompletionItem(name, help=COMMANDS[name]) for name in names] or [
             CompletionItem(incomplete, type="file")
@@ -123,7 +122,7 @@ class LazyGroup(click.Group):
             raise _InterruptedError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands, group by group, without importing any."""
+        """List the commands by group, without importing any."""
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
@@ -134,8 +133,8 @@ def _reject_misspelled(name: str) -> None:
     is_word = name.replace("-", "").replace("_", "").isalpha() and not name.startswith("-")
     near = similar(name, (*COMMANDS, "help"), ALIKE) if is_word and not os.path.lexists(name) else None
     if near is not None:
-        meant = "--help" if near == "help" else near
-        raise IsocheckError(f"no command and no file is named {name!r:.40}. Did you mean {meant!r}?")
+        suggestion = "--help" if near == "help" else near
+        raise IsocheckError(f"no command and no file is named {name!r:.40}. Did you mean {suggestion!r}?")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
@@ -152,9 +151,9 @@ def cli() -> None:
 
 
 def run() -> None:
-    """The console command: as ``main``, but it ends at once.
+    """Run ``main``, and end the process without the clean-up of Python.
 
-    Taking down numba costs a quarter of a second, and distributed may wait for ever for a connection that never was.
+    The clean-up of numba takes 0.25 s, and distributed may wait for ever for a connection that it never had.
     """
     try:
         main()
@@ -162,22 +161,22 @@ def run() -> None:
         if "numba" in sys.modules or "distributed" in sys.modules:
             with suppress(OSError, ValueError):
                 sys.stderr.flush()
-            os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well
+            os._exit(stop.code if isinstance(stop.code, int) else 0)  # None means 0
         raise
 
 
 def main() -> None:
-    """Run the command line; every expected failure is one line on standard error and an exit code.
+    """Run the command line; print every expected failure as one line on standard error, with an exit code.
 
-    Left to itself, Python ends with 1 whenever something unexpected happens, and that means a violation here.
+    Python would end with 1 after any unexpected error, and 1 means a violation here.
     """
     mend_streams()
     for argument in sys.argv[1:]:
         if not os.path.lexists(argument):
             keep_secret(argument)
-    code = _ending(_run)
-    # what is still buffered may fail only now
-    sys.exit(_ending(sys.stdout.flush) or code)
+    code = _exit_code_of(_run)
+    # Output that is still buffered may fail only now.
+    sys.exit(_exit_code_of(sys.stdout.flush) or code)
 
 
 def _run() -> int | None:
@@ -186,47 +185,46 @@ def _run() -> int | None:
     return code
 
 
-def _ending(action: Callable[[], int | None]) -> int | None:
-    """What ``action`` ends with; a failure is told, and has a code of its own."""
+def _exit_code_of(action: Callable[[], int | None]) -> int | None:
+    """Return the exit code of ``action``; print its error, if it fails, and return the code of that error."""
     try:
         return action()
     except click.ClickException as error:
         _show(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt, _InterruptedError) as error:
-        if sys.stderr.isatty():  # which shows what was typed, ^C
+        if sys.stderr.isatty():  # the terminal shows ^C
             click.echo(err=True)
-        return _told("interrupted", 130, error)
+        return _report("interrupted", 130, error)
     except (BrokenPipeError, _ReaderGoneError):
-        # The reader of our output went away; nothing more can be said to it.
         _silence_output()
         return READER_GONE
     except OSError as error:
         _silence_output()
-        return _told(f"isocheck: cannot write the results: {error.strerror or error}", ExitCode.USAGE)
+        return _report(f"isocheck: cannot write the results: {error.strerror or error}", ExitCode.USAGE)
     except IsocheckError as error:
-        return _told(f"isocheck: {error}", exit_code_of(error), error)
+        return _report(f"isocheck: {error}", exit_code_of(error), error)
     except MemoryError:
-        return _told("isocheck: stopped: there is no more memory to be had", ExitCode.UNDECIDED)
+        return _report("isocheck: stopped: there is no more memory to be had", ExitCode.UNDECIDED)
     except RecursionError:
-        return _told("isocheck: stopped: the input is nested too deeply", ExitCode.UNDECIDED)
+        return _report("isocheck: stopped: the input is nested too deeply", ExitCode.UNDECIDED)
     except Exception as error:
         if _is_interrupt(error):
-            return _told("interrupted", 130)
+            return _report("interrupted", 130)
         if os.environ.get("ISOCHECK_DEBUG"):
             raise
         what = redacted(f"{type(error).__name__}: {error}")
-        return _told(f"isocheck: a defect in isocheck itself, please report it: {what:.300}", ExitCode.UNDECIDED)
+        return _report(f"isocheck: a defect in isocheck itself, please report it: {what:.300}", ExitCode.UNDECIDED)
 
 
 def _is_interrupt(error: Exception) -> bool:
-    """Was it Ctrl-C, while the solver was at work, or while a class was made (Python wraps what happens there)?"""
+    """Return whether it was Ctrl-C in the solver, or while a class was created: both wrap it in another exception."""
     in_solver = type(error).__module__ == "pysolvers" and "interrupt" in str(error)
     return in_solver or isinstance(error.__cause__, KeyboardInterrupt)
 
 
-def _told(line: str, code: int, error: BaseException | None = None) -> int:
-    """Print the line, and the notes of the error; return the exit code."""
+def _report(line: str, code: int, error: BaseException | None = None) -> int:
+    """Print the line and the notes of the error; return the exit code."""
     click.echo(one_line(line), err=True)
     for note in getattr(error, "__notes__", ()):
         click.echo(one_line(f"isocheck: {note}"), err=True)
@@ -234,7 +232,7 @@ def _told(line: str, code: int, error: BaseException | None = None) -> int:
 
 
 def _show(error: click.ClickException) -> None:
-    """What click says, its quotes of arguments made harmless."""
+    """Print the message of click, with control characters in quoted arguments escaped."""
     text = StringIO()
     error.show(text)
     for line in text.getvalue().splitlines():
@@ -242,12 +240,12 @@ def _show(error: click.ClickException) -> None:
 
 
 def _silence_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter does not fail over it when it ends."""
+    """Discard buffered output, so that the interpreter does not fail on it when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_code_of(error: IsocheckError) -> int:
-    """The exit code that an expected failure stands for."""
+    """Return the exit code of an expected failure."""
     if isinstance(error, LimitError | TooLargeError):
         return ExitCode.UNDECIDED
     if isinstance(error, InputError | ConversionError):

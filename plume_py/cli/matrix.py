@@ -1,4 +1,4 @@
-"""``isocheck matrix``: databases x isolation levels x workloads, in one table."""
+"""``isocheck matrix``: run workloads on databases at each isolation level, and print one table."""
 
 import time
 from collections.abc import Sequence
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.collect_options import MANAGED, WORKLOADS, options
 from plume_py.cli.common_options import tell_written, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.matrix.cells import Cell
-    from plume_py.matrix.rows import Row
-    from plume_py.matrix.run import Outcome
+    from plume_py.matrix.cells import Cell, Outcome
+    from plume_py.matrix.tables import Row
 
 FORMATS = ("text", "markdown", "json", "html")
 
@@ -61,10 +60,10 @@ def command(
       isocheck matrix postgresql --workload smallbank --format markdown > matrix.md
     """
     from plume_py.matrix import cells, tables
-    from plume_py.matrix.rows import rows
+    from plume_py.matrix.tables import rows
 
     targets = [cells.Target(name, name in MANAGED) for name in databases or MANAGED]
-    more = tuple(word for name, value in _told(shape) for word in (f"--{name}", f"{value:.15g}"))
+    more = tuple(word for name, value in _given(shape) for word in (f"--{name}", f"{value:.15g}"))
     more += tuple(word for setting in settings.items() for word in ("--set", "=".join(setting)))
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,38 +72,38 @@ def command(
     found = list(rows(done))
     write = {"text": tables.text, "markdown": tables.markdown, "html": tables.html, "json": _json}[output]
     click.echo(write(found).rstrip("\n"))
-    _keep(folder, found)
+    _write(folder, found)
     ctx.exit(_exit_code(found))
 
 
-def _told(shape: dict[str, float | None]) -> list[tuple[str, float]]:
-    """What is passed on to every run; what is not asked for is not told."""
+def _given(shape: dict[str, float | None]) -> list[tuple[str, float]]:
+    """Return the options to pass to every run: options without a value, and --think 0, are left out."""
     return [(name, value) for name, value in shape.items() if value or (value is not None and name != "think")]
 
 
 def _run(plan: "Sequence[Cell]", folder: Path, force: bool) -> "list[tuple[Cell, Outcome]]":
-    """One after the other, each told when it is done."""
-    from plume_py.matrix.run import outcome
+    """Run the cells one after the other, and print a line for each."""
+    from plume_py.matrix.cells import outcome
 
     done = []
-    missing: dict[str, str] = {}
+    last_error: dict[str, str] = {}  # by database
     for number, cell in enumerate(plan, 1):
         start = time.monotonic()
         name = f"{cell.target.title}, {cell.isolation}, {cell.workload}"
         found, is_new = outcome(cell, folder, force)
         done.append((cell, found))
-        said = found.error or " ".join(_broken(found)) or "every level holds"
+        outcome_text = found.error or " ".join(_violated(found)) or "every level holds"
         took = f"{time.monotonic() - start:.1f} s" if is_new else "done before"
-        if missing.get(cell.target.name) != said or not found.error:
-            click.echo(one_line(f"isocheck: {number}/{len(plan)} {name}: {said} ({took})"), err=True)
-        missing[cell.target.name] = said if found.error else ""
+        if last_error.get(cell.target.name) != outcome_text or not found.error:
+            click.echo(one_line(f"isocheck: {number}/{len(plan)} {name}: {outcome_text} ({took})"), err=True)
+        last_error[cell.target.name] = found.error
     return done
 
 
-def _broken(found: "Outcome") -> list[str]:
+def _violated(found: "Outcome") -> list[str]:
     levels = (found.result or {}).get("levels", {})
-    broken = [name for name, verdict in levels.items() if verdict["ok"] is False]
-    return ["broken:", *broken] if broken else []
+    violated = [name for name, verdict in levels.items() if verdict["ok"] is False]
+    return ["broken:", *violated] if violated else []
 
 
 def _json(rows: "Sequence[Row]") -> str:
@@ -114,8 +113,8 @@ def _json(rows: "Sequence[Row]") -> str:
     return encode(plain(rows))
 
 
-def _keep(folder: Path, rows: "Sequence[Row]") -> None:
-    """The table beside what it is made of, in the forms that are read later."""
+def _write(folder: Path, rows: "Sequence[Row]") -> None:
+    """Write the table as Markdown and HTML into the folder of the histories."""
     from plume_py.base.atomic_files import write_atomically
     from plume_py.matrix import tables
 

@@ -1,13 +1,12 @@
-"""``isocheck predict``: from one good run to the runs that could have been and go wrong."""
+"""``isocheck predict``: from one good run, predict runs that violate a level."""
 
 import os
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.collect import sigterm_as_interrupt
 from plume_py.cli.common_options import (
@@ -15,6 +14,7 @@ from plume_py.cli.common_options import (
     assumed_level,
     bytes_of_memory,
     complete_levels,
+    limits_of,
     picture_formats,
     picture_option,
     reading_options,
@@ -22,7 +22,7 @@ from plume_py.cli.common_options import (
     tell,
     tell_written,
 )
-from plume_py.cli.confirm import Server, Trial, exit_of, make_case
+from plume_py.cli.confirm import exit_code_of
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
 from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.levels.orders import unknown_level
@@ -31,18 +31,18 @@ from plume_py.reasoning.predict import LEVELS, TARGETS
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from plume_py.history.model import History
-    from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
+    from plume_py.base.limits import Limits
+    from plume_py.levels.databases import Database
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
+    from plume_py.reasoning.predict.driver import ObservedRun, PredictOptions
     from plume_py.reasoning.predict.prediction_files import About, Origin
     from plume_py.reasoning.predict.predictor.prediction import PredictionResult
-    from plume_py.reasoning.predict.store.program import SeededProgram
     from plume_py.reasoning.predict.store.replay import Validation
 
-# Predictions that a sweep replays at each level to find one that comes true.
+# The number of predictions that a sweep replays at each level until one comes true.
 REPLAYED = 10
 
-# Databases of which it is known how they run statements, by the names that --as takes.
+# The values of --as: databases with a known concurrency control.
 ENGINE_OF = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
 ENGINES = tuple(ENGINE_OF)
 
@@ -50,7 +50,7 @@ PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
 def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """A level below the target, or "declared"."""
+    """Return the name of a level below the target, or "declared"."""
     name = "declared" if value.strip().lower() == "declared" else parse_level(value)
     if name not in (*LEVELS, "declared"):
         raise click.BadParameter(unknown_level(value, (*LEVELS, "declared")))
@@ -58,7 +58,7 @@ def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 def complete_programs(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """For the shell: the programs that are there, or a file."""
+    """Complete the name of a built-in program, or a file."""
     from click.shell_completion import CompletionItem
 
     names = [name for name in PROGRAMS if name.startswith(incomplete)]
@@ -66,7 +66,7 @@ def complete_programs(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 def workload_options(command: Any) -> Any:
-    """Size and seed of a program's run."""
+    """Add the options for the size and the seed of a run."""
     for option in (
         click.option("--transactions", type=click.IntRange(1, 1000), default=4, show_default=True, help="Per session."),
         click.option("--sessions", type=click.IntRange(1, 100), default=3, show_default=True),
@@ -143,9 +143,8 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError("give a HISTORY, or a program with --program")
     if program is not None and params["level"] == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
-    if params["target"] == params["level"]:
-        kept = params["level"]
-        raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
+    if (level := params["target"]) == params["level"]:
+        raise click.UsageError(f"what keeps {level} cannot break {level}: choose another --level or --target")
     if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
     if params["window"] is not None and params["even_if_broken"]:
@@ -162,194 +161,146 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         and os.path.realpath(params["out"]) == os.path.realpath(history)
     ):
         raise click.UsageError(f"--out would overwrite the history {history}")
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
-    from plume_py.reasoning.predict.prediction_files import origin
-
-    params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
-    with params["limits"].enforced():
-        name, observed, workload = _observe(history, program, params)
-        params["origin"] = None if history is None else origin(history)
-        _as_the_database_does(ctx, params)
-        keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
-    if not keeps_target:
-        ctx.exit(ExitCode.VIOLATION)
-    answer = _sweep if params["sweep"] else _predict
-    ctx.exit(answer(name, observed, workload, params))
+    limits = limits_of(params["timeout"], params["max_memory"])
+    with limits.enforced():
+        run = _observe(history, program, params, limits)
+        level, database = _level_and_database(ctx, run.origin, params)
+        if not params["even_if_broken"] and not _satisfies_target(run, params, limits):
+            ctx.exit(ExitCode.VIOLATION)
+        options = _options(params, database, limits)
+    ctx.exit(_sweep(run, options) if params["sweep"] else _predict(run, level, options, params))
 
 
-def _observe(
-    path: str | None, program: str | None, params: dict[str, Any]
-) -> "tuple[str, History, SeededProgram | None]":
+def _observe(path: str | None, program: str | None, params: dict[str, Any], limits: "Limits") -> "ObservedRun":
+    from plume_py.reasoning.predict.driver import ObservedRun, without_guess
+
     if path is not None:
         from plume_py.history.load import load
+        from plume_py.reasoning.predict.prediction_files import origin
 
-        return path, _settled(load(path, format=params["input_format"], init_txn=params["init_txn"]), params), None
+        history = load(path, format=params["input_format"], init_txn=params["init_txn"])
+        return ObservedRun(path, without_guess(history, params["target"], limits), origin=origin(path))
     from plume_py.reasoning.predict.store.program import SeededProgram, observed_run
     from plume_py.reasoning.predict.store.program import program as find
 
-    workload = SeededProgram(find(str(program)), params["seed"], params["sessions"], params["transactions"])
-    shape = f"{workload.sessions}x{workload.transactions}"
-    return f"{program}, seed {workload.seed}, {shape}", observed_run(workload), workload
+    seeded = SeededProgram(find(str(program)), params["seed"], params["sessions"], params["transactions"])
+    shape = f"{seeded.sessions}x{seeded.transactions}"
+    return ObservedRun(f"{program}, seed {seeded.seed}, {shape}", observed_run(seeded), seeded)
 
 
-def _settled(history: "History", params: dict[str, Any]) -> "History":
-    """Return the history without the guess that a transaction is initial if the target is violated only by it."""
-    from plume_py.checking.check import check
-    from plume_py.history.init_txn import as_ordinary
+def _level_and_database(
+    ctx: click.Context, origin: "Origin | None", params: dict[str, Any]
+) -> "tuple[str, Database | None]":
+    """Return the level to predict at and the database to follow, by default as the history was recorded."""
+    from plume_py.reasoning.predict.driver import level_of_origin
 
-    certain = replace(history, init_guessed=False)
-    if not history.init_guessed or check(certain, params["target"], max_examples=0, limits=params["limits"]).ok:
-        return history
-    return as_ordinary(history, declared=True)
+    level: str = params["level"]
+    database = ENGINE_OF.get(params["database"])
+    if origin is not None and level != "declared":
+        if params["database"] is None and origin.engine in ENGINE_OF.values():
+            database = origin.engine
+        is_default = ctx.get_parameter_source("level") is click.core.ParameterSource.DEFAULT
+        if is_default and database is origin.engine:
+            level = level_of_origin(origin, params["target"]) or level
+    if database is not None and level == "declared":
+        raise click.UsageError("--as is for one level; what each transaction declares may be several")
+    return level, database
 
 
-def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> bool:
-    """Does the observed run keep the target? If not, that is what there is to show."""
+def _satisfies_target(run: "ObservedRun", params: dict[str, Any], limits: "Limits") -> bool:
+    """Return whether the observed run satisfies the target; if not, print its violation."""
     from plume_py.base.errors import LimitError
     from plume_py.checking.check import check
     from plume_py.report.json import encode, plain
     from plume_py.report.text import render
 
     target = params["target"]
-    result = check(observed, target, name=name, limits=params["limits"])
+    result = check(run.history, target, name=run.name, limits=limits)
     if result.ok is None:
-        raise LimitError(f"{name}: does the observed history keep {target}? {result.levels[target].reason}")
+        raise LimitError(f"{run.name}: does the observed history keep {target}? {result.levels[target].reason}")
     if result.ok is False:
-        click.echo(
-            encode({"history": name, "observed": plain(result)}) if params["output"] == "json" else render(result)
-        )
+        document = {"history": run.name, "observed": plain(result)}
+        click.echo(encode(document) if params["output"] == "json" else render(result))
         hint = f"the observed history breaks {target} itself: no need to predict (--even-if-broken does)"
-        click.echo(one_line(f"isocheck: {name}: {hint}"), err=True)
+        click.echo(one_line(f"isocheck: {run.name}: {hint}"), err=True)
     return bool(result.ok)
 
 
-def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
+def _options(params: dict[str, Any], database: "Database | None", limits: "Limits") -> "PredictOptions":
     from plume_py.checking.declared import read_level_map
-    from plume_py.reasoning.predict.predictor.predictor import predict
-    from plume_py.reasoning.predict.predictor.windows import predict_in_windows
+    from plume_py.reasoning.predict.driver import PredictOptions
 
-    with params["limits"].enforced():
-        return (predict if params["window"] is None else partial(predict_in_windows, size=params["window"]))(
-            observed,
-            level,
-            target=params["target"],
-            boundary=params["boundary"],
-            exact=params["exact"],
-            count=params["count"],
-            limits=params["limits"],
-            level_map=None if params["levels_file"] is None else read_level_map(params["levels_file"]),
-            assume=params["assume"],
-            engine=_engine(level, params),
-        )
+    return PredictOptions(
+        target=params["target"],
+        boundary=params["boundary"],
+        exact=params["exact"],
+        count=params["count"],
+        window=params["window"],
+        level_map=None if params["levels_file"] is None else read_level_map(params["levels_file"]),
+        assume=params["assume"],
+        limits=limits,
+        database=database,
+    )
 
 
-def _as_the_database_does(ctx: click.Context, params: dict[str, Any]) -> None:
-    """A history that says where it was recorded is predicted from as it would be there, unless one says otherwise."""
-    recorded: Origin | None = params["origin"]
-    if recorded is not None and params["level"] != "declared":
-        if params["database"] is None:
-            params["database"] = next((name for name in ENGINES if recorded.engine is ENGINE_OF[name]), "none")
-        own = recorded.setting
-        is_default = ctx.get_parameter_source("level") is click.core.ParameterSource.DEFAULT
-        if own is not None and ENGINE_OF.get(params["database"]) is recorded.engine and is_default:
-            params["level"] = own.safe_as if own.safe_as in LEVELS and own.safe_as != params["target"] else DEFAULT
-    if params["database"] in ENGINES and params["level"] == "declared":
-        raise click.UsageError("--as is for one level; what each transaction declares may be several")
-
-
-def _engine(level: str, params: dict[str, Any]) -> "ConcurrencyControl | None":
-    """How the database runs the level, if it is to be done as there."""
-    database = ENGINE_OF.get(params["database"])
-    if database is None:
-        return None
-    from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
-
-    recorded: Origin | None = params["origin"]
-    own = None if recorded is None else recorded.setting
-    if recorded is not None and own is not None and recorded.engine is database and own.safe_as == level:
-        return concurrency_control(database, own.spelled, recorded.settings)
-    setting = database.runs(level)
-    assert setting is not None, "every level that is predicted from is at least what the weakest setting keeps"
-    return concurrency_control(database, setting.spelled)
-
-
-def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
+def _predict(run: "ObservedRun", level: str, options: "PredictOptions", params: dict[str, Any]) -> int:
+    from plume_py.reasoning.predict.driver import predictions, records, replays
     from plume_py.reasoning.predict.report import as_data, comes_true, render
     from plume_py.report.json import encode
 
-    outcome = _run(observed, params["level"], params)
-    validations = _replay(observed, workload, outcome)
-    told = _about(observed, outcome, validations, workload, params)
+    outcome = predictions(run, level, options)
+    validations = replays(run, outcome)
+    about = records(run, outcome, validations)
     if params["out"] is not None and outcome.predictions:
         from plume_py.base.text import counted
         from plume_py.reasoning.predict.prediction_files import write_predictions
 
-        tell(write_predictions(params["out"], observed, outcome, params["formats"], told))
+        tell(write_predictions(params["out"], run.history, outcome, params["formats"], about))
         tell_written(params["out"], counted(len(outcome.predictions), "prediction"))
-    confirmations = _confirm(outcome, told, workload, params)
+    confirmations = _confirm(run, outcome, about, options, params)
     if params["output"] == "json":
-        click.echo(encode(as_data(name, observed, outcome, validations, confirmations)))
+        click.echo(encode(as_data(run.name, run.history, outcome, validations, confirmations)))
     else:
-        for line in render(name, observed, outcome, validations, confirmations):
+        for line in render(run.name, run.history, outcome, validations, confirmations):
             click.echo(line)
         if params["verbose"]:
             click.echo(_figures(outcome))
     if confirmations:
-        code = combined(exit_of(found) for found in confirmations)
+        code = combined(exit_code_of(found) for found in confirmations)
         tell(["predicted, but the database did not do it"] if code == ExitCode.HOLDS else [])
         return code
     if outcome.predictions and not comes_true(outcome, validations):
-        rest = "" if outcome.complete else "; there may be another one that does: --count 10"
-        tell([f"predicted, but it did not come true when the program was replayed{rest}"])
+        more = "" if outcome.complete else "; there may be another one that does: --count 10"
+        tell([f"predicted, but it did not come true when the program was replayed{more}"])
         return ExitCode.HOLDS
     return exit_code(outcome.ok, None)
 
 
-def _about(
-    observed: "History",
-    outcome: "PredictionResult",
-    validations: "list[Validation]",
-    workload: "SeededProgram | None",
-    params: dict[str, Any],
-) -> "list[About]":
-    """What is to be known of each prediction by those who want to see it come true."""
-    from plume_py.reasoning.predict.prediction_files import about
-
-    replayed: list[Validation | None] = [*validations] or [None] * len(outcome.predictions)
-    return [
-        about(observed, outcome, prediction, validation, params["origin"], workload)
-        for prediction, validation in zip(outcome.predictions, replayed, strict=True)
-    ]
-
-
 def _confirm(
-    outcome: "PredictionResult", told: "list[About]", workload: "SeededProgram | None", params: dict[str, Any]
+    run: "ObservedRun",
+    outcome: "PredictionResult",
+    about: "list[About]",
+    options: "PredictOptions",
+    params: dict[str, Any],
 ) -> "list[Confirmation]":
-    """Try each prediction on the database that --confirm names."""
+    """Run each prediction on the database that --confirm names."""
     if params["confirm"] is None or not outcome.predictions:
         return []
     from plume_py.base.temp_folder import TempFolder
+    from plume_py.reasoning.predict.confirm.database_run import DatabaseAddress, DatabaseRun, prepare
 
-    cases = [make_case(p.history, about, workload) for p, about in zip(outcome.predictions, told, strict=True)]
+    pairs = zip(outcome.predictions, about, strict=True)
+    prepared = [prepare(prediction.history, each, run.program) for prediction, each in pairs]
     with (
-        TempFolder() as scratch,
+        TempFolder() as folder,
         sigterm_as_interrupt(),
-        Server(params["confirm"]).opened(cases[0].script.lists) as adapter,
+        DatabaseAddress(params["confirm"]).opened(prepared[0].script.lists) as adapter,
     ):
-        trial = Trial(adapter, scratch.path, params["limits"], params["isolation"])
-        found = [trial.of(case) for case in cases]
+        database = DatabaseRun(adapter, folder.path, options.limits, params["isolation"])
+        found = [database.confirm(each) for each in prepared]
         for confirmation in found:
             confirmation.attempt.result = replace(confirmation.attempt.result, history=confirmation.database)
     return found
-
-
-def _replay(observed: "History", workload: "SeededProgram | None", outcome: "PredictionResult") -> "list[Validation]":
-    if workload is None:
-        return []
-    from plume_py.reasoning.predict.store.replay import replay
-
-    return [replay(workload, observed, p, outcome.level, outcome.target) for p in outcome.predictions]
 
 
 def _figures(outcome: "PredictionResult") -> str:
@@ -357,32 +308,34 @@ def _figures(outcome: "PredictionResult") -> str:
     return f"  {times}; " + ", ".join(f"{count:,} {what}" for what, count in outcome.sizes.items())
 
 
-def _sweep(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
+def _sweep(run: "ObservedRun", options: "PredictOptions") -> int:
+    """Predict at every level, and print the weakest levels without a prediction that comes true."""
+    from plume_py.reasoning.predict.driver import predictions, replays
     from plume_py.reasoning.predict.report import holds, safe_levels, strategy
 
-    levels = [level for level in LEVELS if level != params["target"]]
+    target = options.target
     answers: dict[str, bool | None] = {}
-    if workload is not None:  # the first one may not come true, and the second one may
-        params["count"] = max(params["count"], REPLAYED)
-    click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {params['target']}"))
-    for level in levels:
-        outcome = _run(observed, level, params)
-        validations = _replay(observed, workload, outcome)
+    if run.program is not None:  # if the first prediction does not come true, a later one may
+        options = replace(options, count=max(options.count, REPLAYED))
+    click.echo(one_line(f"{run.name}: {run.history.transactions:,} transactions observed; target {target}"))
+    for level in (each for each in LEVELS if each != target):
+        outcome = predictions(run, level, options)
+        validations = replays(run, outcome)
         answers[level] = holds(outcome, validations)
         click.echo(f"  {level:<4} {_verdict(outcome, validations)}")
     safe = safe_levels(answers)
     undecided = any(answer is None for answer in answers.values())
     which = f"for this run ({strategy(outcome)})"
     if safe and not undecided:
-        what = "a prediction" if workload is None else "a prediction that comes true"
+        what = "a prediction" if run.program is None else "a prediction that comes true"
         click.echo(f"  cheapest level without {what} {which}: {' or '.join(safe)}")
     elif not undecided:
-        click.echo(f"  no level below {params['target']} is safe for this run")
+        click.echo(f"  no level below {target} is safe for this run")
     return combined(exit_code(answer, None) for answer in answers.values())
 
 
 def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
-    """Of one level, in a sweep."""
+    """Return the verdict on one level of a sweep."""
     from plume_py.base.text import display
     from plume_py.reasoning.predict.report import comes_true
 
@@ -391,5 +344,5 @@ def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> st
     true = comes_true(outcome, validations)
     if true:
         return f"could go wrong: {', '.join(dict.fromkeys(display(p.violation.name) for p in true))}"
-    rest = "there is no other" if outcome.complete else "undecided: there may be more"
-    return f"{len(outcome.predictions)} predicted, none comes true; {rest}"
+    more = "there is no other" if outcome.complete else "undecided: there may be more"
+    return f"{len(outcome.predictions)} predicted, none comes true; {more}"

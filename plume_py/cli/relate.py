@@ -1,14 +1,13 @@
-"""``isocheck relate``: is one level stronger than another?"""
+"""``isocheck relate``: compare the strength of two levels."""
 
 from typing import Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, LimitError
 from plume_py.base.text import one_line
-from plume_py.cli.common_options import complete_levels
-from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
+from plume_py.cli.common_options import complete_levels, limits_of
+from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options
 
 
 @click.command("relate")
@@ -40,7 +39,6 @@ def command(
       isocheck relate SI SER --txns 3 --format json
       isocheck relate SER@none StrongSI
     """
-    from plume_py.cli.bounded_search import Search, limits_of
     from plume_py.reasoning.synth.comparison import relate
     from plume_py.reasoning.synth.report import plain, text
     from plume_py.report.json import signed
@@ -51,15 +49,15 @@ def command(
     (first,), (second,) = chosen(defined_in(files), (a,), (b,))
     scope, search = scope_of(**sizes), Search(limits_of(timeout, max_memory), "nothing settled")
     try:
-        found = search.run(lambda tell: relate(first, second, scope, search.limits, tell))
+        found = search.run(lambda send: relate(first, second, scope, search.limits, send))
     except LimitError as error:
         reason = f"{error}; {search.news}"
         undecided = {"a": first.name, "b": second.name, "relation": None, "reason": reason}
         click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {reason}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
-        apart = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}
-        click.echo(signed({"a": found.a, "b": found.b, "relation": found.word, **apart}))
+        separating = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}
+        click.echo(signed({"a": found.a, "b": found.b, "relation": found.word, **separating}))
     else:
         click.echo(found.sentence)
         for outcome in (found.only_a, found.only_b):

@@ -1,11 +1,10 @@
-"""``isocheck robust``: is every run at these levels serializable?"""
+"""``isocheck robust``: check whether every run of a workload at given levels is serializable."""
 
 from typing import Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.errors import ExitCode, LimitError, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.allocate_options import (
     drawing_of,
@@ -14,7 +13,7 @@ from plume_py.cli.allocate_options import (
     reading_workloads,
     write_critical_cycles,
 )
-from plume_py.cli.common_options import picture_formats, picture_option, timeout_option
+from plume_py.cli.common_options import limits_of, picture_formats, picture_option, timeout_option
 
 
 @click.command("robust")
@@ -28,10 +27,6 @@ from plume_py.cli.common_options import picture_formats, picture_option, timeout
 def command(
     ctx: click.Context,
     /,
-    source: str | None,
-    schema: str | None,
-    log: str | None,
-    exclude: tuple[str, ...],
     levels: str | None,
     out: str | None,
     pictures: tuple[str, ...],
@@ -48,35 +43,33 @@ def command(
       isocheck robust smallbank --levels '*=SI'
       isocheck robust app.sql --catalogue postgresql --out pictures/
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
     from plume_py.reasoning.allocate.driver import answer_robustness
     from plume_py.reasoning.allocate.report import robust_document, robust_text
     from plume_py.reasoning.allocate.robust import Robustness
 
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)
-    wanted = None if levels is None else level_pairs("--levels", levels, params["catalogue"])
+    chosen = None if levels is None else level_pairs("--levels", levels, params["catalogue"])
     try:
-        limits = Limits(timeout, share_of_machine(1))
+        limits = limits_of(timeout)
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log, exclude)
-            found = answer_robustness(workload, wanted, drawing=drawing, limits=limits, **options)
+            workload, programs = read_workload(params)
+            found = answer_robustness(workload, chosen, drawing=drawing, limits=limits, **options)
             if output == "json":
-                told = robust_document(found.source, found.scope, found.levels, found.answer)
+                text = robust_document(found.source, found.scope, found.levels, found.answer)
             else:
-                told = "\n".join([f"{found.source}: {found.scope}", *robust_text(found.answer)])
+                text = "\n".join([f"{found.source}: {found.scope}", *robust_text(found.answer)])
     except LimitError as error:
         nothing = Robustness(None, str(error))
         click.echo(
-            robust_document(source or log or "", "", {}, nothing)
+            robust_document(params["source"] or params["log"] or "", "", {}, nothing)
             if output == "json"
             else one_line(f"undecided: {error}")
         )
         ctx.exit(ExitCode.UNDECIDED)
     if programs and output == "text":
         click.echo(f"{programs}\n")
-    click.echo(told)
+    click.echo(text)
     if out is not None and found.answer.critical is not None:
         write_critical_cycles([found.answer.critical], out, formats)
     ctx.exit(exit_code(found.answer.ok, None))

@@ -1,18 +1,18 @@
-"""``isocheck scan``: a whole archive of histories; ``isocheck scan diff``: what changed since."""
+"""``isocheck scan``: check an archive of histories; ``isocheck scan diff``: compare the results of two scans."""
 
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.base.atomic_files import is_stream
-from plume_py.base.exits import ExitCode, combined
+from plume_py.base.errors import ExitCode, combined
 from plume_py.base.memory import SMALLEST
-from plume_py.base.text import counted, one_line
+from plume_py.base.terminal import StatusLine, clock
+from plume_py.base.text import counted
 from plume_py.cli.common_options import (
     PER_LEVEL,
     PICTURE_FORMATS,
@@ -28,14 +28,12 @@ from plume_py.levels import NAMES
 from plume_py.levels.orders import in_lattice_order
 
 if TYPE_CHECKING:
-    from plume_py.scan.results import Writer
-    from plume_py.scan.run import Engine, Tally
-    from plume_py.scan.settings import Settings
-    from plume_py.scan.summary import Summary
+    from plume_py.scan.run import Engine
+    from plume_py.scan.summary import Summary, Tally
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?", re.I)
 
-# What an outcome stands for.
+# Exit codes by outcome.
 _CODES = {
     "holds": ExitCode.HOLDS,
     "violated": ExitCode.VIOLATION,
@@ -45,12 +43,11 @@ _CODES = {
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """A number of bytes: 500M, 2G."""
+    """A number of bytes such as 500M or 2G."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In powers of 1024."""
         match = _SIZE.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value!r} is not a size; write 500M or 2G", param, ctx)
@@ -61,12 +58,11 @@ class _Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 class _Scan(click.Command):
-    """``scan diff OLD NEW`` is a command of its own; a folder of that name is reached as ./diff."""
+    """A command with one subcommand, ``scan diff OLD NEW``. A folder named diff is reached as ./diff."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """The context of the command that is meant."""
         if args and args[0] == "diff":
             return diff.make_context(f"{info_name} diff", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -159,20 +155,33 @@ def command(
     _reject_bad_report(paths, report, results)
     from plume_py.scan.settings import Settings
 
-    asked = {level for group in levels for level in group} or set(NAMES)
+    chosen = {level for group in levels for level in group} or set(NAMES)
     params["per_level"] = None if levels else PER_LEVEL
-    settings = Settings(levels=tuple(in_lattice_order(asked)), **params)
-    with _results_file(results) as target, _how_to_go_on(results):
+    settings = Settings(levels=tuple(in_lattice_order(chosen)), **params)
+    with _results_file(results) as target, _resume_hint(results):
         from plume_py.scan.results import Writer
+        from plume_py.scan.run import engine_for, scan
 
-        with Writer(target, resume=resume, force=force) as writer:
-            summary, tally, places = _scan(
-                paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), writer, report
-            )
+        with Writer(target, resume=resume, force=force) as writer, progress_line() as on_progress:
+            if writer.damaged:
+                _print_damage(writer.path, writer.damaged)
+
+            def open_engine(tasks: int) -> "Engine":
+                return engine_for(scheduler, jobs, settings, tasks)
+
+            written = [report] if report else []
+            summary, tally, aliases = scan(paths, settings, open_engine, writer, written, on_progress)
     try:
         if report is not None:
-            drawn = {} if out is None else _draw(out, formats, summary, settings, places)
-            _write_report(report, summary, tally, drawn)
+            from plume_py.scan.page import draw_shapes, write_page
+
+            drawn: dict[str, str] = {}
+            if out is not None:
+                drawn, notes = draw_shapes(summary, settings, out, formats, aliases)
+                tell(notes)
+            write_page(report, summary, tally, drawn)
+            beside = f", {counted(len(drawn), 'picture')} beside it" if drawn else ""
+            tell([f"the page is {report}{beside}"])
             tell_written(report, quiet=quiet)
     finally:
         if not quiet:
@@ -180,29 +189,14 @@ def command(
     ctx.exit(_exit_code(summary))
 
 
-def _engine(scheduler: str | None, jobs: int | None, settings: "Settings", tasks: int) -> "Engine":
-    if scheduler is not None:
-        from plume_py.scan.cluster import DaskEngine
-
-        return DaskEngine(scheduler, settings)
-    from plume_py.scan.local import LocalEngine
-
-    return LocalEngine(max(1, min(jobs or _cores(), tasks)), settings)  # they share the memory
-
-
-def _cores() -> int:
-    """Those that this process may use, where the system says."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str | None) -> None:
-    """The page must not be in the way of anything."""
+    """Reject a path of the page that would overwrite an input, or that cannot be written."""
     if report == "-":
         raise click.UsageError("--report needs a file: standard output has the summary")
     others = {os.path.realpath(path) for path in (*paths, *([results] if results else []))}
     if report is not None and os.path.realpath(report) in others:
         raise click.UsageError(f"--report would overwrite {report}")
-    # Better now than after hours of checking.
+    # Now, not after hours of checking.
     if (
         report is not None
         and not is_stream(report)
@@ -213,7 +207,7 @@ def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str 
 
 @contextmanager
 def _results_file(path: str | None) -> Iterator[str]:
-    """The file of results; one for the time being if none was asked for."""
+    """Yield the path of the results, or of a temporary file."""
     if path is not None:
         yield path
         return
@@ -224,91 +218,60 @@ def _results_file(path: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def _how_to_go_on(results: str | None) -> Iterator[None]:
-    """An interrupted scan is not lost."""
+def _resume_hint(results: str | None) -> Iterator[None]:
+    """After Ctrl-C, print how to resume the scan."""
     try:
         yield
     except KeyboardInterrupt:
         if results is not None:
-            click.echo(one_line(f"isocheck: what is done is in {results}; go on with --resume"), err=True)
+            tell([f"what is done is in {results}; go on with --resume"])
         raise
 
 
-def _scan(
-    paths: tuple[str, ...],
-    settings: "Settings",
-    engine: "Callable[[int], Engine]",
-    writer: "Writer",
-    report: str | None,
-) -> "tuple[Summary, Tally, dict[str, str]]":
-    """What came of it; and where the histories are whose names are not their paths."""
-    from plume_py.cli.scan_progress import progress_line
-    from plume_py.scan.find import find
-    from plume_py.scan.results import read_lines
-    from plume_py.scan.run import run, with_known
-    from plume_py.scan.summary import summed_up
-
-    if writer.damaged:
-        _note_damage(writer.path, writer.damaged)
-    tasks = with_known(find(paths, leave_out=[path for path in (writer.path, report) if path]), writer, settings)
-    with progress_line() as watch:
-        tally = run(tasks, engine(len(tasks)), writer, watch)
-    return summed_up(read_lines(writer.path)), tally, {task.alias: task.path for task in tasks if task.alias}
+def _print_damage(path: str, lines: int) -> None:
+    tell([f"{path}: {counted(lines, 'damaged line')} left out"])
 
 
-def _note_damage(path: str, lines: int) -> None:
-    click.echo(one_line(f"isocheck: {path}: {counted(lines, 'damaged line')} left out"), err=True)
+def status_text(tally: "Tally") -> str:
+    """Return the status line: how many tasks are done, the speed, the time left, and the outcomes."""
+    parts = [f"{tally.done:,}/{tally.tasks:,} ({tally.work_done / max(1, tally.work):.0%})", f"{tally.rate:,.0f}/s"]
+    left = tally.seconds_left
+    if left is not None:
+        parts.append(f"{clock(left)} left")
+    counts = {**tally.outcomes, "as before": tally.same, "skipped": sum(tuple(tally.skipped.values()))}
+    parts.append(", ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "at work")
+    return "  ".join(parts)
+
+
+@contextmanager
+def progress_line() -> "Iterator[Callable[[Tally], None]]":
+    """Yield a function that gets the counts so far; on a terminal they are drawn a few times a second."""
+    latest: list[Tally] = []
+
+    def on_progress(tally: "Tally") -> None:
+        latest[:] = [tally]
+
+    with StatusLine().redrawn(lambda: status_text(latest[0]) if latest else ""):
+        yield on_progress
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
+    from plume_py.scan.summary import plain, render
+
     if output == "json":
         from plume_py.report.json import signed
-        from plume_py.scan.summary import plain
 
         run = {"files": tally.tasks, "checked": tally.checked, "same": tally.same, "skipped": tally.skipped}
         return signed({"run": {**run, "skipped_names": tally.skipped_names}, "summary": plain(summary)})
-    from plume_py.scan.report import render
-
     return render(summary, tally)
 
 
 def _make_folder(path: str) -> None:
-    """Better now than after hours of checking."""
+    """Create the folder now, so that an error does not come after hours of checking."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _draw(
-    out: str, formats: tuple[str, ...], summary: "Summary", settings: "Settings", paths: dict[str, str]
-) -> dict[str, str]:
-    """Pictures of the shapes; of each the file to look at."""
-    from plume_py.report.graphviz import Album
-    from plume_py.scan.pictures import DRAWN, draw
-
-    album = Album(Path(out), formats)
-    names = draw(summary.groups.values(), settings, album, paths)
-    missing = min(DRAWN, len(summary.groups)) - len(names)
-    tell(album.notes)
-    if missing:
-        tell([f"{missing:,} shapes have no picture: their histories are gone, have changed, or took too long again"])
-    if len(summary.groups) > DRAWN:
-        tell([f"the {DRAWN} most frequent of {len(summary.groups):,} shapes are drawn"])
-    files = {shape: os.path.join(out, f"{name}.{formats[0]}") for shape, name in names.items()}
-    return {
-        shape: path if os.path.exists(path) else os.path.splitext(path)[0] + ".dot" for shape, path in files.items()
-    }
-
-
-def _write_report(target: str, summary: "Summary", tally: "Tally", drawn: dict[str, str]) -> None:
-    from plume_py.base.atomic_files import write_atomically
-    from plume_py.scan.page import Links, document
-
-    page = document(summary, tally, Links(target, drawn))
-    write_atomically(target, [page.encode("utf-8", "backslashreplace")])
-    pictures = f", {counted(len(drawn), 'picture')} beside it" if drawn else ""
-    click.echo(one_line(f"isocheck: the page is {target}{pictures}"), err=True)
 
 
 def _exit_code(summary: "Summary") -> ExitCode:
@@ -341,7 +304,7 @@ def diff(ctx: click.Context, old: str, new: str, relative: bool, output: str) ->
     readers = open_results(old), open_results(new)
     for reader in readers:
         if reader.damaged:
-            _note_damage(reader.path, reader.damaged)
+            _print_damage(reader.path, reader.damaged)
     found = compare(*readers, relative)
     click.echo(encode(plain(found)) if output == "json" else render(found))
     ctx.exit(ExitCode.VIOLATION if found.worse else ExitCode.HOLDS)

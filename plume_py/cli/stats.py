@@ -1,4 +1,4 @@
-"""``isocheck stats``: what is in a history."""
+"""``isocheck stats``: print the sizes and the shape of histories."""
 
 import time
 from collections.abc import Iterator
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode, combined
+from plume_py.base.errors import ExitCode, InputError, LimitError, TooLargeError, combined
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, display, encodable, one_line, wrapped
-from plume_py.cli.common_options import reading_options
+from plume_py.cli.common_options import limits_of, reading_options
 
 if TYPE_CHECKING:
     from plume_py.history.stats import Stats, TimeStats
@@ -51,15 +50,13 @@ def command(
 
 
 def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[str, Any], ExitCode]:
-    """The statistics of one file, or its error (told on standard error at once)."""
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    """Return the statistics of one file, or its error, which is also printed on standard error at once."""
     from plume_py.history.load import load
     from plume_py.history.stats import stats
 
     start = time.perf_counter()
     try:
-        with Limits(max_memory=share_of_machine(1)).enforced():
+        with limits_of(None).enforced():
             history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
             seconds = round(time.perf_counter() - start, 3)
             return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
@@ -132,7 +129,7 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
 def _duration(ticks: int, per_second: int | None) -> str:
-    """As people say it, to three digits."""
+    """Return a duration in a readable unit, with three digits."""
     if per_second is None:
         return f"{ticks:,} tick" + ("s" if ticks != 1 else "")
     seconds = ticks / per_second

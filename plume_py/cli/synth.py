@@ -1,4 +1,4 @@
-"""``isocheck synth``: a history that these levels allow and those forbid."""
+"""``isocheck synth``: find a history that some levels allow and others forbid."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError
 from plume_py.base.text import one_line
-from plume_py.cli.common_options import complete_levels, picture_formats, picture_option, tell, tell_written
-from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
+from plume_py.cli.common_options import (
+    complete_levels,
+    limits_of,
+    picture_formats,
+    picture_option,
+    tell,
+    tell_written,
+    write_history,
+)
+from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
-    from plume_py.reasoning.synth import Program, SeparatingHistory, SynthesisResult
+    from plume_py.reasoning.synth import Program, SynthesisResult
 
 
 @click.command("synth")
@@ -83,7 +90,6 @@ def command(
         raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
-    from plume_py.cli.bounded_search import Search, limits_of
     from plume_py.reasoning.synth import SynthesisResult, synthesize
     from plume_py.reasoning.synth.report import plain, text
     from plume_py.reasoning.synth.synthesis import Progress, beyond
@@ -102,9 +108,9 @@ def command(
     search = Search(limits_of(timeout, max_memory), Progress(0, scope.txns))
     try:
         outcome = search.run(
-            lambda tell: synthesize(
+            lambda send: synthesize(
                 allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-                tricks=tricks, limits=search.limits, smaller_first=True, on_progress=tell,
+                tricks=tricks, limits=search.limits, smaller_first=True, on_progress=send,
             )
         )  # fmt: skip
     except LimitError as error:
@@ -128,17 +134,17 @@ def command(
 
 
 def _programs(levels: str) -> "list[Program]":
-    """``SI,SER`` or ``T1=SI,T2=SER``."""
+    """Return a program for each level of ``SI,SER`` or ``T1=SI,T2=SER``."""
     from plume_py.levels import RUNNABLE, parse_level
     from plume_py.levels.orders import unknown_level
     from plume_py.reasoning.synth import Program
 
     programs = []
     for number, part in enumerate(levels.split(","), 1):
-        name, equals, spelled = part.rpartition("=")
-        level = parse_level(spelled)
+        name, equals, text = part.rpartition("=")
+        level = parse_level(text)
         if level not in RUNNABLE:
-            raise IsocheckError(one_line(f"--levels: {unknown_level(spelled.strip(), RUNNABLE)}"))
+            raise IsocheckError(one_line(f"--levels: {unknown_level(text.strip(), RUNNABLE)}"))
         if equals and name.strip() != f"T{number}":
             form = f"SI,SER or T1=SI,T2=SER with levels {' '.join(RUNNABLE)}"
             raise IsocheckError(one_line(f"--levels: {part.strip()[:40]!r} is not of the form {form}"))
@@ -156,13 +162,13 @@ def _tricks(names: tuple[str, ...]) -> Any:
 
 
 def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> None:
-    """One native file, or a folder with a file and pictures for each history."""
+    """Write one native file, or a folder with a file and pictures for each history."""
     from plume_py.base.atomic_files import is_stream
 
     if not outcome.found:
         return
     if out.endswith(".json") or is_stream(out):
-        _write_history(outcome.found[0], out)
+        write_history(out, outcome.found[0].concrete.history())
         tell_written(out)
         return
     from dataclasses import replace
@@ -178,15 +184,8 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
         album.add(name, history_picture(found.concrete, title(outcome)))
         for level, drawn in witness_pictures(found):
             album.add(f"{name}-{level}", drawn)
-        _write_history(found, str(album.folder / f"{name}.json"))
+        write_history(str(album.folder / f"{name}.json"), found.concrete.history())
         if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains
             write_pictures(replace(found.rechecked.result, history=name), album)
     tell(album.notes)
     tell_written(out)
-
-
-def _write_history(separating: "SeparatingHistory", path: str) -> None:
-    from plume_py.base.atomic_files import write_atomically
-    from plume_py.history.formats.json_writer import write_json
-
-    write_atomically(path, write_json(separating.concrete.history()).chunks)

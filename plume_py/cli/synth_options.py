@@ -1,11 +1,15 @@
-"""The options that the commands about levels share."""
+"""Options of the commands about levels (``synth``, ``relate``, ``hierarchy``), and their search with limits."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from plume_py.base.child_process import Send, run_in_child
 from plume_py.base.errors import IsocheckError
+from plume_py.base.limits import Limits
+from plume_py.base.terminal import StatusLine, clock
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import bytes_of_memory, tell, timeout_option
 
@@ -13,10 +17,11 @@ if TYPE_CHECKING:
     from plume_py.reasoning.synth import Definition, Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
-    """How large a history may be; with these defaults."""
+    """Add the options for the largest size of a history, with these defaults, and for limits."""
 
     def decorate(command: F) -> F:
         options = (
@@ -51,14 +56,14 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
 
 
 def scope_of(txns: int, keys: int, values: int, sessions: int | None, no_blind_writes: bool) -> "Scope":
-    """The scope that the options say."""
+    """Return the scope that the options describe."""
     from plume_py.reasoning.synth import Scope
 
     return Scope(txns, keys, values, sessions, not no_blind_writes)
 
 
 def split(names: tuple[str, ...]) -> list[str]:
-    """``--allow SI,UpdateSer --allow RA``: three names."""
+    """Split ``--allow SI,UpdateSer --allow RA`` into three names."""
     parts = [part.strip() for name in names for part in name.split(",")]
     if "" in parts:
         raise IsocheckError("the name of a level is empty; name levels as in SI,SER")
@@ -66,7 +71,7 @@ def split(names: tuple[str, ...]) -> list[str]:
 
 
 def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
-    """The levels that the files of --define define."""
+    """Return the levels by name that the files of ``--define`` define."""
     from plume_py.reasoning.synth import load_definitions
 
     defined: dict[str, Definition] = {}
@@ -78,10 +83,45 @@ def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
 
 
 def chosen(defined: "Mapping[str, Definition]", *groups: tuple[str, ...]) -> "list[list[Definition]]":
-    """The levels of these names, group by group, each level once; some may be ``defined`` by files."""
+    """Return the levels of each group of names, each level once; ``defined`` adds levels from files."""
     from plume_py.reasoning.synth.formulas import definitions
 
     found = [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
     if defined and not any(level.level in defined for group in found for level in group):
         tell([f"--define: none of {', '.join(defined)} was asked for"])
     return found
+
+
+class Search:
+    """A search with limits and a status line; ``news`` is the last progress that the search has sent."""
+
+    def __init__(self, limits: Limits, news: Any = "") -> None:
+        self.limits, self.news = limits, news
+        self._status = StatusLine()
+        self._in_child = limits.timeout is not None or self._status.watched
+        self._begin = time.monotonic()
+
+    def run(self, work: Callable[[Send], T]) -> T:
+        """Return the result of ``work``; run it in a child process if there is a timeout or a terminal.
+
+        Raise LimitError if a limit ends it.
+        """
+
+        def limited(send: Send) -> T:
+            with self.limits.enforced():
+                return work(send)
+
+        if not self._in_child:
+            return limited(self._set_news)
+        try:
+            return run_in_child(limited, self.limits, self._set_news, self._show)
+        finally:
+            self._status.clear()
+
+    def _set_news(self, news: Any) -> None:
+        self.news = news
+
+    def _show(self) -> None:
+        seconds = time.monotonic() - self._begin
+        if seconds > 1:
+            self._status.show(f"{self.news} ({clock(seconds)})")

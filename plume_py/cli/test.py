@@ -1,38 +1,37 @@
-"""``isocheck test``: collect from a database, and check what it promises."""
+"""``isocheck test``: run a workload on a database, and check the level that the database promises."""
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.base.atomic_files import is_stream
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError, exit_code
 from plume_py.base.temp_folder import TempFolder
 from plume_py.base.text import one_line
-from plume_py.cli.collect import INTERRUPTED, ending, run, summary
+from plume_py.cli.collect import INTERRUPTED, exit_code_of, run, summary
 from plume_py.cli.collect_options import collecting_options
 from plume_py.cli.common_options import (
     OUTPUT_FORMATS,
     LevelChoice,
+    draw_counterexamples,
+    limits_of,
     order_option,
     picture_formats,
     picture_option,
-    tell,
     tell_written,
     timeout_option,
 )
-
-# Seconds that a check may take after Ctrl-C.
-AFTER_INTERRUPT = 0.3
 
 if TYPE_CHECKING:
     from plume_py.base.limits import Limits
     from plume_py.checking.result import Result
     from plume_py.collect.client import Isolation
     from plume_py.collect.run import Collected
+
+# Seconds that a check may take after Ctrl-C.
+AFTER_INTERRUPT = 0.3
 
 
 @click.command("test")
@@ -80,30 +79,36 @@ def command(
     scratch = TempFolder() if history is None else None
     path = os.path.join(scratch.path, "history.jsonl") if scratch is not None else str(history)
     expected = [level for group in expect for level in group]
-    is_needed = False
+    keep = False
     try:
         collected, isolations = run(params, path, lambda isolations: None if expected else _promised(isolations))
-        is_needed = True  # what was collected may not come again
+        keep = True  # until the verdict is known: another run may not reproduce this history
         for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")
-        limits = _limits(collected, check_timeout, params["max_memory"])
-        result = replace(_check(path, expected or _promised(isolations), order, limits), speed=collected.speed)
-        is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
-        if scratch is not None and not is_needed:  # its file will be gone
-            limits = _limits(collected, check_timeout, params["max_memory"])
-        result = replace(result, history=collected.database)
-        _show(ctx, result, output, report)
+        timeout = check_timeout
+        if collected.interrupted:
+            timeout = min(AFTER_INTERRUPT, check_timeout or AFTER_INTERRUPT)
+        limits = limits_of(timeout, params["max_memory"])
+        result = _check(path, expected or _promised(isolations), order, limits)
+        keep = result.ok is not True or exit_code_of(collected) == ExitCode.VIOLATION
+        result = replace(result, history=collected.database, speed=collected.speed)
+        _print(ctx, result, output)
+        if report is not None:
+            from plume_py.api import page
+
+            page(result, report)
+            tell_written(report)
         if out is not None and result.violations:
-            _draw(result, Path(out), formats)
+            draw_counterexamples(result, out, formats)
     finally:
         if scratch is not None:
-            _tidy(scratch, path, is_needed)
+            _keep_or_remove(scratch, path, keep)
     ctx.exit(_exit_code(collected, result))
 
 
-def _tidy(scratch: TempFolder, path: str, is_needed: bool) -> None:
-    """A history that the user has not named: kept if it is worth a second look."""
-    if is_needed:
+def _keep_or_remove(scratch: TempFolder, path: str, keep: bool) -> None:
+    """Keep the history of a run without --history, or remove it."""
+    if keep:
         scratch.keep()
         click.echo(f"isocheck: the history is kept in {path}", err=True)
     else:
@@ -111,7 +116,7 @@ def _tidy(scratch: TempFolder, path: str, is_needed: bool) -> None:
 
 
 def _promised(isolations: "list[Isolation]") -> list[str]:
-    """The level to check; of a mixture, for each transaction its own."""
+    """Return the level that the database promises; "declared" if transactions run at several levels."""
     for isolation in isolations:
         if isolation.level is None:
             raise IsocheckError(f"nothing is promised at {isolation.name}: say what to check with --expect")
@@ -119,24 +124,14 @@ def _promised(isolations: "list[Isolation]") -> list[str]:
 
 
 def _remarks(isolations: "list[Isolation]") -> list[str]:
-    """Why that is checked, where it needs a word."""
+    """Return the remarks on what the database promises."""
     return [f"  promise   {isolation.remark}" for isolation in isolations if isolation.remark]
-
-
-def _limits(collected: "Collected", timeout: float | None, max_memory: int | None) -> "Limits":
-    """Return the limits of the check; after Ctrl-C little time is left for it."""
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
-
-    if collected.interrupted:
-        timeout = min(AFTER_INTERRUPT, timeout or AFTER_INTERRUPT)
-    return Limits(timeout, max_memory or share_of_machine(1))
 
 
 def _check(path: str, levels: list[str], order: str, limits: "Limits") -> "Result":
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
-    from plume_py.cli.evidence_option import with_evidence
+    from plume_py.cli.check import with_evidence
     from plume_py.history.load import load
     from plume_py.report.recording_metadata import with_run
 
@@ -151,32 +146,15 @@ def _check(path: str, levels: list[str], order: str, limits: "Limits") -> "Resul
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 
 
-def _show(ctx: click.Context, result: "Result", output: str, report: str | None) -> None:
+def _print(ctx: click.Context, result: "Result", output: str) -> None:
     from plume_py.report.output import STREAMED, one, whole
 
     click.echo(one(output, result) if output in STREAMED else whole(output, [result]), color=ctx.color)
-    if report is not None:
-        from plume_py.base.atomic_files import write_atomically
-        from plume_py.report.html import document
-
-        write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])
-        tell_written(report)
-
-
-def _draw(result: "Result", folder: Path, formats: tuple[str, ...]) -> None:
-    from plume_py.base.text import counted
-    from plume_py.report.dot import write_pictures
-    from plume_py.report.graphviz import Album
-
-    album = Album(folder, formats)
-    write_pictures(result, album)
-    tell(album.notes)
-    tell_written(str(folder), counted(len(result.violations), "counterexample"))
 
 
 def _exit_code(collected: "Collected", result: "Result") -> int:
-    """The worst of both; an interrupted run that holds so far is not a pass."""
-    verdict, run_ended = exit_code(result.ok, result.error), ending(collected)
-    if ExitCode.VIOLATION in (verdict, run_ended):
+    """Return the worse exit code of the run and the check; an interrupted run that holds so far is not a pass."""
+    verdict, run_code = exit_code(result.ok, result.error), exit_code_of(collected)
+    if ExitCode.VIOLATION in (verdict, run_code):
         return ExitCode.VIOLATION
-    return INTERRUPTED if run_ended == INTERRUPTED else max(verdict, run_ended)
+    return INTERRUPTED if run_code == INTERRUPTED else max(verdict, run_code)

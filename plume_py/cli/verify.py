@@ -1,4 +1,4 @@
-"""``isocheck verify``: re-checks a witness or a report by the definitions alone."""
+"""``isocheck verify``: re-check a witness or a report by the definitions alone."""
 
 import sys
 from pathlib import Path
@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, InputError, IsocheckError, LimitError
 from plume_py.base.text import counted, encodable, one_line
-from plume_py.cli.common_options import bytes_of_memory, reading_options, timeout_option
+from plume_py.cli.common_options import bytes_of_memory, limits_of, reading_options, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.verify import HistoryClaim, WitnessClaim
 
-# Problems of one file that are told; a wrong order can have as many as there are reads.
-TOLD = 20
+# The number of problems that are printed. A wrong order can have a problem for each read.
+PRINTED = 20
 
 
 @click.command("verify")
@@ -43,24 +42,21 @@ def command(ctx: click.Context, /, history: str, file: str, **params: Any) -> No
     """
     if history == file == "-":
         raise click.UsageError("only one of HISTORY and FILE can be standard input")
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
-
     try:
-        with Limits(params["timeout"], params["max_memory"] or share_of_machine(1)).enforced():
+        with limits_of(params["timeout"], params["max_memory"]).enforced():
             what, refuted, undecided = _judge(history, file, params)
     except LimitError as error:
         what, refuted, undecided = "", [], [str(error)]
     if not refuted and not undecided:
         click.echo(one_line(f"confirmed: {what}"))
         return
-    _tell("refuted", refuted)
-    _tell("undecided", undecided)
+    _print("refuted", refuted)
+    _print("undecided", undecided)
     ctx.exit(ExitCode.VIOLATION if refuted else ExitCode.UNDECIDED)
 
 
 def _judge(history: str, file: str, params: dict[str, Any]) -> tuple[str, list[str], list[str]]:
-    """What is to be shown, what is wrong with it, and what could not be told."""
+    """Return the claim in words, the problems that refute it, and the reasons why parts are undecided."""
     from plume_py.history.load import load
     from plume_py.verify import WitnessClaim, judge_entry, verify_witness
 
@@ -76,11 +72,11 @@ def _judge(history: str, file: str, params: dict[str, Any]) -> tuple[str, list[s
     return f"{count:,} violation{'s' if count > 1 else ''} proved again", verdict.refuted, verdict.undecided
 
 
-def _tell(answer: str, problems: list[str]) -> None:
-    for problem in problems[:TOLD]:
+def _print(answer: str, problems: list[str]) -> None:
+    for problem in problems[:PRINTED]:
         click.echo(one_line(f"{answer}: {problem}"))
-    if len(problems) > TOLD:
-        click.echo(f"{answer}: {len(problems) - TOLD:,} more problems")
+    if len(problems) > PRINTED:
+        click.echo(f"{answer}: {len(problems) - PRINTED:,} more problems")
 
 
 def _read(file: str) -> "WitnessClaim | list[HistoryClaim]":
@@ -99,7 +95,7 @@ def _read(file: str) -> "WitnessClaim | list[HistoryClaim]":
 
 
 def _choose(entries: "list[HistoryClaim]", history: str, file: str) -> "HistoryClaim":
-    """The entry for this history: of its path, or the only one."""
+    """Return the entry with the path of this history, or the only entry."""
     named = [entry for entry in entries if entry.history == encodable(history)] or entries
     if not named or (named is entries and len(entries) > 1):
         problem = InputError(f"says nothing about {history}", hint="give the history by the path in the report")
@@ -108,7 +104,7 @@ def _choose(entries: "list[HistoryClaim]", history: str, file: str) -> "HistoryC
     if entry.error is not None:
         raise InputError(f"has no verdict on {history}: {entry.error}").in_source(file)
     if not entry.violations:
-        broken = any(level.ok is False for level in entry.levels.values())
-        hint = "check with --max-examples 1" if broken else "that a level holds is shown by check --witness"
+        violated = any(level.ok is False for level in entry.levels.values())
+        hint = "check with --max-examples 1" if violated else "that a level holds is shown by check --witness"
         raise IsocheckError(f"{file} shows no violation of {history}; {hint}")
     return entry

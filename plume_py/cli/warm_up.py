@@ -1,22 +1,21 @@
-"""``isocheck warm-up``: compile all kernels now, so that no later check has to wait for them."""
+"""``isocheck warm-up``: compile all kernels now, so that no later check waits for the compiler."""
 
 import os
-import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.child_process import run_command
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.base.processes import module_command
 from plume_py.base.terminal import StatusLine, clock
 
-# What to run: each a list of commands, one after the other, that together call every kernel of a part. Histories that
-# hold and that do not, in the formats that have kernels, for sessions of fewer than 256 transactions and of more.
+# The commands that call every kernel, by part of the program; the commands of a part run in this order. They cover
+# histories that hold and histories that do not, all formats with kernels, and sessions below and above 256
+# transactions.
 SMALL, LONG = "--sessions 3 --transactions 20", "--sessions 3 --transactions 300"
 PARTS = {
     "weak levels": [
@@ -65,7 +64,7 @@ PARTS = {
     ],
 }
 
-# What is not quite usual is read by other kernels: spaces, large numbers, keys that are words.
+# Unusual files need other kernels: spaces, large numbers, keys that are words.
 ODD = {
     "odd.txt": "w( 1 ,2,0,1)\nr(1,2,1,2)\nw(987654321987,123456789123,1,2)\n",
     "odd.edn": '{:type :ok, :process 0, :value [[:w "x" 1] [:r "x" 1]], :index 0}\n',
@@ -121,23 +120,21 @@ def command(jobs: int | None, quiet: bool) -> None:
 
 
 def write_odd(folder: Path) -> None:
-    """Write the files that the commands read and that no command writes."""
+    """Write the files that the commands read and no command writes."""
     for name, text in ODD.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
 
 
 def _run(commands: list[str], folder: Path) -> str:
-    """Run them in a folder of their own; returns what was wrong."""
+    """Run the commands of one part in a new folder; return the first error, or ""."""
     folder.mkdir()
     write_odd(folder)
     environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
     if base := environment.get("NUMBA_CACHE_DIR"):
-        environment["NUMBA_CACHE_DIR"] = os.path.abspath(base)  # seen from here, not from there
-    how: dict[str, Any] = {"cwd": folder, "env": environment, "text": True}
+        environment["NUMBA_CACHE_DIR"] = os.path.abspath(base)  # the commands run in another folder
     for words in commands:
-        run = module_command("plume_py", *words.split())
-        done = subprocess.run(run, stdin=subprocess.DEVNULL, capture_output=True, **how)
-        if done.returncode not in (ExitCode.HOLDS, ExitCode.VIOLATION):
-            return f"isocheck {words}: {done.stderr.strip() or done.stdout.strip()}"
+        done = run_command(module_command("plume_py", *words.split()), environment=environment, folder=folder)
+        if done.code not in (ExitCode.HOLDS, ExitCode.VIOLATION):
+            return f"isocheck {words}: {done.errors.strip() or done.output.strip()}"
     return ""

@@ -1,17 +1,15 @@
-"""``isocheck watch``: check a history while it is still being written."""
+"""``isocheck watch``: check a history while it is still being written, and print violations as they become certain."""
 
 import signal
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError
-from plume_py.base.exits import exit_code
+from plume_py.base.errors import exit_code
 from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import LevelChoice, order_option, reading_options
@@ -19,31 +17,14 @@ from plume_py.levels import WEAK
 from plume_py.levels.orders import NONE, ORDERS, PER_KEY, in_lattice_order, level_of, order_in
 
 if TYPE_CHECKING:
-    from plume_py.checking.result import LevelVerdict, Result, Violation
-    from plume_py.checking.stream.arrivals import Arrival
-    from plume_py.checking.stream.follow import Piece
+    from plume_py.checking.result import Result, Violation
     from plume_py.checking.stream.monitor import Monitor
 
 WATCHED_FORMATS = ("jsonl", "plume")
 OUTPUTS = ("text", "jsonl")
 
-# Seconds over which the rate in the status line is taken.
-RATE_OVER = 2.0
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """What the user asked for."""
-
-    levels: tuple[str, ...]
-    order: str
-    fail_fast: bool
-    window: int | None
-    max_examples: int
-    input_format: str | None
-    init_txn: Any
-    until_idle: float | None
-    follow: bool
+# The rate in the status line is the mean over this many seconds.
+RATE_SECONDS = 2.0
 
 
 @click.command("watch")
@@ -92,11 +73,17 @@ def command(
     _reject_orders(chosen, params["order"], params["window"])
     if params["input_format"] not in (None, *WATCHED_FORMATS):
         raise click.UsageError(f"{params['input_format']} cannot be watched, only jsonl and plume: run isocheck check")
-    options = WatchOptions(levels=tuple(chosen), follow=not no_follow, **params)
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     screen = Screen(output, ctx.color, quiet)
     with Stop() as stop:
-        result = Watch(history, options, screen, stop).run()
+        from plume_py.checking.stream.watch import Watch, WatchOptions
+
+        options = WatchOptions(levels=tuple(chosen), follow=not no_follow, **params)
+        try:
+            result = Watch(history, options, screen, lambda: stop.is_requested).run()
+        finally:
+            screen.clear()
+        screen.verdict(result)
     ctx.exit(exit_code(result.ok, result.error))
 
 
@@ -107,7 +94,7 @@ def _reject_strong(levels: list[str]) -> None:
 
 
 def _reject_orders(levels: list[str], order: str, window: int | None) -> None:
-    """One order is watched, and not every one."""
+    """Reject the orders that the monitor does not decide, and several orders at once."""
     orders = {order_in(level) or order for level in levels}
     if PER_KEY in orders:
         raise click.UsageError(
@@ -125,7 +112,7 @@ def _reject_orders(levels: list[str], order: str, window: int | None) -> None:
 
 
 class Stop:
-    """Ctrl-C and SIGTERM ask to end in good order, between two batches; a second time, at once."""
+    """A request to stop by Ctrl-C or SIGTERM: in order between two batches, the second time at once."""
 
     def __init__(self) -> None:
         self.is_requested = False
@@ -133,38 +120,38 @@ class Stop:
 
     def __enter__(self) -> "Stop":
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._ask)
+            self._before[number] = signal.signal(number, self._request)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _ask(self, number: int, frame: object) -> None:
+    def _request(self, number: int, frame: object) -> None:
         if self.is_requested:
             raise KeyboardInterrupt
         self.is_requested = True
 
 
 class Screen:
-    """Results on standard output, messages on standard error and, on a terminal, a status line."""
+    """Prints results on standard output, messages on standard error and, on a terminal, a status line."""
 
     def __init__(self, output: str, color: bool | None, quiet: bool) -> None:
         self._output = output
         self._color = color
         self._quiet = quiet
         self._status = StatusLine(quiet=quiet)
-        self._patterns: set[str] = set()  # of which an example has been printed
+        self._patterns: set[str] = set()  # patterns of which an example has been printed
         self._next = time.monotonic() + REDRAW
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
-    def say(self, message: str) -> None:
-        """One line on standard error."""
+    def message(self, text: str) -> None:
+        """Print one line on standard error."""
         self.clear()
-        click.echo(one_line(f"isocheck: {message}"), err=True)
+        click.echo(one_line(f"isocheck: {text}"), err=True)
 
     def violation(self, heading: str, violation: "Violation") -> None:
-        """A violation that has just become certain."""
+        """Print a violation that has just become certain."""
         from plume_py.report.json import violation_line
         from plume_py.report.text import example
 
@@ -175,13 +162,12 @@ class Screen:
             self._print("\n".join((click.style(one_line(heading), bold=True), *example(violation), "")))
 
     def verdict(self, result: "Result") -> None:
-        """The end."""
+        """Print the final result."""
         from plume_py.report.output import one
 
         if self._quiet and result.ok:
             return
-        # In text, what was cut off has its own line, and an example that was printed is not printed again; an object
-        # can carry everything.
+        # As text, the error and the examples have been printed already. A JSON object contains them again.
         if self._output != "jsonl":
             new = tuple(violation for violation in result.violations if violation.tap not in self._patterns)
             result = replace(result, error=None, violations=new)
@@ -190,173 +176,25 @@ class Screen:
             self._print(printed)
 
     def tick(self, monitor: "Monitor | None") -> None:
-        """Time goes by: draw the status line anew, but not too often."""
+        """Redraw the status line, but not too often."""
         now = time.monotonic()
         if not self._status.watched or monitor is None or now < self._next:
             return
         self._next = now + REDRAW
         self._samples.append((now, monitor.transactions))
-        while now - self._samples[0][0] > RATE_OVER and len(self._samples) > 2:
+        while now - self._samples[0][0] > RATE_SECONDS and len(self._samples) > 2:
             self._samples.popleft()
         (begin, before), (end, after) = self._samples[0], self._samples[-1]
         rate = (after - before) / (end - begin)
-        broken = [level for level in monitor.levels if level not in monitor.holding]
+        violated = [level for level in monitor.levels if level not in monitor.holding]
         holding = f"{' '.join(monitor.holding)} holding" if monitor.holding else "no level holding"
-        holding += f", {' '.join(broken)} broken" if broken else ""
+        holding += f", {' '.join(violated)} broken" if violated else ""
         self._status.show(f"{after:,} transactions, {rate:,.0f}/s, {monitor.pending:,} reads pending, {holding}")
 
     def clear(self) -> None:
-        """Take the status line away: something else is to be printed, or it is over."""
+        """Remove the status line."""
         self._status.clear()
 
     def _print(self, text: str) -> None:
         self.clear()
         click.echo(text, color=self._color)
-
-
-class Watch:
-    """One input, followed to its end."""
-
-    def __init__(self, path: str, options: WatchOptions, screen: Screen, stop: Stop) -> None:
-        from plume_py.checking.stream.arrivals import Arrivals
-        from plume_py.checking.stream.follow import Follower
-
-        self._path = path
-        self._options = options
-        self._screen = screen
-        self._stop = stop
-        self._follower = Follower(
-            path,
-            follow=options.follow,
-            until_idle=options.until_idle,
-            stopped=lambda: stop.is_requested,
-            say=screen.say,
-        )
-        self._arrivals = Arrivals(path, options.input_format)
-        self._monitor: Monitor | None = None
-        self._broken: set[str] = set()
-        self._cut = ""  # what could not be read because it is unfinished
-
-    def run(self) -> "Result":
-        """Follow, tell, and at the end the verdict; it has been printed, too."""
-        from plume_py.checking.result import Result
-
-        try:
-            whole = self._feed_all()
-            result = self._result(whole)
-        except InputError as error:
-            problem = str(error.in_source(self._follower.name))
-            self._screen.say(problem)
-            result = Result(history=self._path, error=problem)
-        finally:
-            self._screen.clear()
-        self._screen.verdict(result)
-        return result
-
-    def _feed_all(self) -> bool:
-        """Take in everything; False if it ended before the input did."""
-        for piece in self._follower:
-            self._screen.tick(self._monitor)
-            for batch in self._batches(piece):
-                if self._feed(batch):
-                    return False
-        return not (self._feed(self._arrivals.finish()) or self._stop.is_requested)
-
-    def _batches(self, piece: "Piece") -> "Iterator[list[Arrival]]":
-        """The transactions in a piece; an unfinished line may be one, too, if only the end of the line is missing."""
-        if not piece.text:
-            return
-        try:
-            yield from self._arrivals.read(piece)
-        except InputError:
-            if not piece.unfinished:
-                raise
-            problem = f"{self._follower.name}, line {piece.line}: unfinished, left out"
-            self._screen.say(problem)
-            if not self._stop.is_requested:  # otherwise its writer is just at work
-                self._cut = problem
-
-    def _feed(self, batch: "list[Arrival]") -> bool:
-        """Take in some transactions; True if that is enough."""
-        if not batch:
-            return False
-        monitor = self._monitor = self._monitor or self._new_monitor()
-        before = monitor.transactions
-        for violation in monitor.feed_all(batch):
-            self._tell(violation, batch[monitor.transactions - before - 1].line)
-            if self._options.fail_fast:
-                return True
-        self._screen.tick(monitor)
-        return self._tell_unproved(monitor, batch[-1].line) and self._options.fail_fast
-
-    def _new_monitor(self) -> "Monitor":
-        from plume_py.checking.stream.monitor import Monitor
-
-        reader = self._arrivals.reader
-        assert reader is not None, "whoever yields arrivals has a reader"
-        return Monitor(
-            self._options.levels,
-            order=self._options.order,
-            initial=reader.initial,
-            declared=reader.declared,
-            init_txn=self._options.init_txn,
-            max_examples=self._options.max_examples,
-            name=self._path,
-            window=self._options.window,
-            per_second=reader.per_second,
-        )
-
-    def _tell(self, violation: "Violation", line: int) -> None:
-        from plume_py.levels.patterns import forbidden_at
-
-        broken = [level for level in self._options.levels if violation.tap in forbidden_at(level_of(level))]
-        fresh = [level for level in broken if level not in self._broken]
-        self._broken.update(fresh)
-        what = f"{_are_broken(fresh)} from here on" if fresh else f"another violation of {' '.join(broken)}"
-        self._screen.violation(f"{self._follower.name}, line {line}: {what}", violation)
-
-    def _tell_unproved(self, monitor: "Monitor", line: int) -> bool:
-        """A level may be known to be broken before there is an example of it to show: then the verdict has one."""
-        fresh = [level for level in self._options.levels if level not in (*monitor.holding, *self._broken)]
-        self._broken.update(fresh)
-        if fresh:
-            self._screen.say(
-                f"{self._follower.name}, up to line {line}: {_are_broken(fresh)}; the proof comes at the end"
-            )
-        return bool(fresh)
-
-    def _result(self, whole: bool) -> "Result":
-        from plume_py.checking.result import Result
-
-        reader = self._arrivals.reader
-        if self._cut and self._monitor is None:
-            return Result(history=self._path, error=self._cut)
-        if reader is None:
-            raise InputError("nothing has arrived, so there is nothing to judge")
-        result = replace((self._monitor or self._new_monitor()).close(), format=reader.format)
-        result = result if whole else _without_pending(result)
-        return replace(result, error=self._cut or None)
-
-
-def _are_broken(levels: list[str]) -> str:
-    return f"{' '.join(levels)} {'is' if len(levels) == 1 else 'are'} broken"
-
-
-def _without_pending(result: "Result") -> "Result":
-    """Reads whose writers have not arrived are from nobody only if the history is whole; here, they are undecided."""
-    waiting = result.counts.get("a", 0)
-    if not waiting:
-        return result
-    reason = f"{waiting:,} reads were still waiting for their writers when the watch was stopped"
-
-    def verdict(level: "LevelVerdict") -> "LevelVerdict":
-        taps = tuple(tap for tap in level.taps if tap != "a")
-        return replace(level, taps=taps) if taps or level.ok else replace(level, ok=None, taps=(), reason=reason)
-
-    return replace(
-        result,
-        levels={name: verdict(level) for name, level in result.levels.items()},
-        violations=tuple(violation for violation in result.violations if violation.tap != "a"),
-        counts={tap: count for tap, count in result.counts.items() if tap != "a"},
-        notes=(*result.notes, reason),
-    )

@@ -1,1 +1,1 @@
-"""Histories from real databases: run a workload, record what its clients saw."""
+"""Collect histories from real databases: run a workload, and record what its clients read and write."""

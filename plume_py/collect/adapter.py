@@ -1,11 +1,17 @@
-"""What the collector needs of a database: an ``Adapter``, which makes ``Connection``s. A new database is one file.
+"""The interface between the collector and a database: an ``Adapter`` makes ``Connection``s.
 
-The adapter keeps one table, keys with a value each. In a register run a value is an integer and begins as 0; in a list
-run it is a list of integers and begins empty. ``create`` fills in every key, so no key is ever missing.
+To support a new database, write one file with these two classes.
 
-A method of a connection ends in one of three ways. It returns: the database did it. It raises ``AbortedError``: the
-database says that the transaction is, or by ``rollback`` will be, undone. It raises anything else: nobody knows, and
-the connection is not used again. What that means for the transaction is decided in ``client``, not here.
+The adapter keeps one table of keys, each with a value. In a register run a value is an integer, initially 0. In a list
+run it is a list of integers, initially empty. ``create`` inserts every key, so no key is ever missing.
+
+A method of a connection ends in one of three ways:
+
+- It returns: the database executed the operation.
+- It raises ``AbortedError``: the database has undone the transaction, or ``rollback`` will undo it.
+- It raises anything else: the outcome is open, and the connection is not used again.
+
+``client`` derives the outcome of the transaction from this; adapters do not.
 """
 
 import re
@@ -21,19 +27,19 @@ from plume_py.collect.deadline import Guard
 from plume_py.collect.deadline import LostError as LostError
 from plume_py.levels.databases import Database
 
-# An integer, or text and None where a database answers with something else.
+# An integer. Text or None, if the database answers with anything else.
 Element = int | str | None
 Value = Element | list[Element]
 
-# Seconds that a client waits longer than a statement may take, so that the answer of the server is known.
+# Seconds that a client waits beyond the statement timeout, so that it receives the server's answer.
 GRACE = 1.0
-# The initial state of every key, as it stands in the header of the history.
+# The initial value of every key in a register run; the header of the history contains it.
 INITIAL_REGISTER = 0
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What the database says about one of its isolation levels: our ``level``, None if nothing, and a remark."""
+    """What the vendor documents about an isolation level: our ``level``, None if there is none, and a remark."""
 
     level: str | None
     remark: str = ""
@@ -41,40 +47,43 @@ class Promise:
 
 @dataclass(frozen=True)
 class Setup:
-    """What an adapter is made with: the address, and what holds for all its connections."""
+    """Parameters of an adapter: the address, and the options of all its connections."""
 
     url: str
     table: str = "isocheck_kv"
     lists: bool = False
-    timeout: float = 10.0  # seconds that one statement may take
-    session_settings: Mapping[str, str] = field(default_factory=dict)  # set on every connection
-    guard: Guard = field(default_factory=Guard, compare=False)  # bounds every wait, of all nodes
+    timeout: float = 10.0  # seconds per statement
+    session_settings: Mapping[str, str] = field(default_factory=dict)  # of every connection
+    guard: Guard = field(default_factory=Guard, compare=False)  # bounds all waits
 
     @property
     def patience(self) -> float:
-        """Seconds after which a connection is cut: the server, which has ``timeout``, gives up first."""
+        """Seconds after which the guard cuts a connection.
+
+        They exceed ``timeout``, so that the server gives up first.
+        """
         return self.timeout + GRACE
 
 
 class Connection(ABC):
-    """One client's connection, used by one thread. Between ``begin`` and ``commit`` lies one transaction."""
+    """A client's connection, used by one thread. It runs one transaction at a time, up to commit or rollback."""
 
-    # Where the transaction runs that was begun last, and at which isolation if not as asked; for the history. A
-    # connection to one server has nothing to say here.
+    # Node of the current transaction, and its isolation level if it is not the requested one; for the history. Both
+    # remain empty on a connection to a single server.
     node = ""
     isolation = ""
 
     @abstractmethod
     def begin(self, isolation: str) -> None:
-        """Begin a transaction at one of the adapter's ``isolations``."""
+        """Begin a transaction at ``isolation``, a key of the adapter's ``isolations``."""
 
     def begin_reading(self, isolation: str) -> None:
-        """Begin a transaction that will only read, where that makes a difference."""
+        """Begin a read-only transaction. Override this if the database begins such transactions differently."""
         self.begin(isolation)
 
     @abstractmethod
     def read(self, key: str) -> Value:
-        """The value of ``key``."""
+        """Return the value of ``key``."""
 
     @abstractmethod
     def write(self, key: str, value: int) -> None:
@@ -82,72 +91,79 @@ class Connection(ABC):
 
     @abstractmethod
     def append(self, key: str, value: int) -> None:
-        """Add ``value`` at the end of ``key``'s list (list runs)."""
+        """Append ``value`` to the list of ``key`` (list runs)."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Commit; an ``AbortedError`` from here must be certain."""
+        """Commit. Raise ``AbortedError`` only if it is certain that nothing was committed."""
 
     @abstractmethod
     def rollback(self) -> None:
-        """Undo what the transaction did."""
+        """Undo the transaction."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connection, whatever state it is in."""
+        """Close the connection, whatever its state."""
 
     def abandon(self) -> None:
-        """Called by another thread when an answer is overdue: make the waiting call fail, if that can be done."""
+        """Make the waiting call fail, if possible. Another thread calls this when an answer is overdue."""
         return
 
     def fileno(self) -> int:
-        """Return the file descriptor of the connection, -1 if there is none."""
+        """Return the file descriptor of the connection, or -1 if there is none."""
         return -1
 
 
+class NotSearchedError(Exception):
+    """The database is too large to search it for tables; the message says how large."""
+
+
 class Adapter(ABC):
-    """One database: its table, its isolation levels, its connections."""
+    """A database: its table, its isolation levels and its connections."""
 
     name = ""
-    # Spelled as the database does, in lower case; the first one is used where the user names none.
+    # The database's own names in lower case -> what the vendor documents. The first one is the default.
     isolations: Mapping[str, Promise] = {}
-    mixture = ""  # what is to be known about transactions of different isolation levels side by side
+    mixture = ""  # a note about concurrent transactions at different isolation levels
     can_kill = False
 
     def __init__(self, setup: Setup) -> None:
-        """Nothing is connected yet."""
+        """Store ``setup``. Connect later, not here."""
         self.setup = setup
 
     @abstractmethod
     def version(self) -> str:
-        """The version of the database, as it tells it."""
+        """Return the version that the database reports."""
 
     @abstractmethod
     def create(self, keys: Sequence[str]) -> None:
-        """Make the table, all ``keys`` at their initial value."""
+        """Create the table with all ``keys`` at their initial value."""
 
     @abstractmethod
     def connect(self) -> Connection:
-        """A new connection."""
+        """Return a new connection."""
 
     def connect_session(self, session: int) -> Connection:
-        """A new connection for the client with this number, where that makes a difference."""
+        """Return a new connection for client number ``session``. Override this if the number matters."""
         return self.connect()
 
     @abstractmethod
     def contents(self) -> dict[str, Value]:
-        """The table as it is now, read by a client that takes no part in the run."""
+        """Return the current table, read by a connection that takes no part in the run."""
 
     @abstractmethod
     def drop(self) -> None:
         """Remove the table."""
 
     def tables(self) -> list[str]:
-        """Return the tables of this database that have the form and the name of a run's table."""
+        """Return the tables of this database that have the columns and the name of a run's table.
+
+        Raise NotSearchedError if that would take too long.
+        """
         return []
 
     def is_alive(self, table: str) -> bool | None:
-        """Return whether the run of ``table`` is still connected, None if the database cannot know."""
+        """Return whether the run of ``table`` is still connected, or None if the database does not know."""
         return None
 
     def drop_table(self, table: str) -> None:
@@ -155,77 +171,84 @@ class Adapter(ABC):
         raise NotImplementedError
 
     def beat(self) -> None:
-        """Show the database that the run is alive; called every few seconds."""
+        """Show the database that the run is alive. The collector calls this every few seconds."""
         return
 
     def is_replica(self) -> bool:
-        """Does the server only take reads?"""
+        """Return whether the server accepts only reads."""
         return False
 
     def variants(self, isolation: str) -> tuple[str, ...]:
-        """What a replica has instead of ``isolation``, if it does not have that."""
+        """Return the levels that a replica provides instead of ``isolation``; empty if it provides ``isolation``."""
         return ()
 
     def nodes(self) -> dict[str, str]:
-        """Names and addresses, if there are several nodes; for the header of the history."""
+        """Return name -> address of each node if there are several, for the header of the history."""
         return {}
 
     def disagreements(self) -> list[str]:
-        """In what nodes differed when the table was read for the last time, one line for each."""
+        """Return one message per node whose table differed when the tables were last read."""
         return []
 
     def settings(self) -> dict[str, str]:
-        """Settings of the database that bear on isolation, for the header of the history."""
+        """Return the database settings that affect isolation, for the header of the history."""
         return {}
 
     def statements(self) -> dict[str, str]:
-        """What connections send, for reports: "begin", and by kind of operation, with :isolation, :key and :value.
+        """Return the statements that connections send, for reports.
 
-        An isolation that begins in its own way has "begin " and its name.
+        The keys are "begin" and the kinds of operations. The statements contain the parameters :isolation, :key and
+        :value. An isolation level with a special BEGIN statement has the key "begin " followed by its name.
         """
         return {}
 
     def leave(self) -> None:
-        """Let go of what is connected, and leave the table to others."""
+        """Close the adapter's connections without dropping the table."""
         return
 
     def kill(self, connection: Connection) -> None:
-        """Have the server end a connection (``can_kill``)."""
+        """Make the server terminate ``connection``. The collector calls this only if ``can_kill`` is set."""
         raise NotImplementedError
 
     def is_waiting(self, connection: Connection) -> bool | None:
-        """Does the statement that it has sent wait for a lock? None if the database cannot be asked."""
+        """Return whether the statement of ``connection`` waits for a lock, or None if the database does not know."""
         return None
 
     def settle(self) -> None:
-        """Wait until nothing that the collector left behind is still at work in the database."""
+        """Wait until no statement of the collector is still running in the database."""
         return
 
 
 def promises(database: Database) -> dict[str, Promise]:
-    """The settings of a database that we know, its default first."""
-    settings = sorted(database.settings, key=lambda setting: setting.spelled != database.default)
-    return {s.spelled.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
+    """Return what the vendor documents about each setting of ``database``, its default first."""
+    settings = sorted(database.settings, key=lambda setting: setting.name != database.default)
+    return {s.name.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without passwords and what servers like to add below; its kind if it says nothing."""
+    """Return the first line of an error message without passwords, or the error's class if the message is empty.
+
+    Servers add details on further lines.
+    """
     return (redacted(str(error)).splitlines() or [type(error).__name__])[0]
 
 
-# Integers as databases print them; Python's int() also takes 1_0, +1, blanks and the digits of other scripts.
+# Integers as databases print them. Python's int() would also accept 1_0, +1, blanks and digits of other scripts.
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}", re.ASCII)
-# Characters of a wrong answer that the history keeps.
+# Characters of an unexpected answer that the history keeps.
 KEPT = 1000
 
 
 def to_value(answer: object, lists: bool) -> Value:
-    """Return the value of a key that the database answered: a list in a list run, else an integer."""
+    """Return the value of a key from the database's answer: a list in a list run, otherwise an element."""
     return to_list(answer) if lists else to_element(answer)
 
 
 def to_element(answer: object) -> Element:
-    """Return an integer of 64 bits. Any other answer remains text, so that it counts as a value nobody wrote."""
+    """Return the answer as a 64-bit integer if it is one, None for NULL, and anything else as text.
+
+    The checker treats text as a value that no transaction wrote.
+    """
     if answer is None:
         return None
     if isinstance(answer, bytes | bytearray):
@@ -242,15 +265,15 @@ def to_element(answer: object) -> Element:
 
 
 def to_list(answer: object) -> list[Element]:
-    """Return a list that is kept as text: every element has a comma before it, so that appending is concatenation."""
+    """Return the list that ``answer`` encodes. A comma precedes each element, so that appending is concatenation."""
     if isinstance(answer, bytes | bytearray):
         answer = bytes(answer).decode("utf-8", "backslashreplace")
-    if not isinstance(answer, str):  # a history of lists has no null in a list
+    if not isinstance(answer, str):  # lists in a history contain no null
         return ["NULL" if answer is None else to_element(answer)]
     first, *elements = answer.split(",")
     return [to_element(element) for element in ([first, *elements] if first else elements)]
 
 
-def spelled(isolation: str) -> str:
-    """An isolation level as databases write it: lower case, blanks."""
+def normalize_isolation(isolation: str) -> str:
+    """Return an isolation level in the form of ``Adapter.isolations``: lower case, words separated by blanks."""
     return " ".join(isolation.lower().replace("-", " ").replace("_", " ").split())

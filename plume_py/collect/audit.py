@@ -1,9 +1,11 @@
-"""After a run: does the table agree with the history?
+"""Compare the table with the history after a run.
 
-A checker judges what clients read. Whether a commit that was confirmed is there in the end is another question, and the
-table answers it: whatever is in it must come from a transaction that may have committed, and what was confirmed must
-not be missing. In a list run every confirmed append is looked for. In a register run only one write of a key is left to
-look at: it must not be of a transaction that had ended before another one, which confirmed a write too, began.
+The checker judges only what clients read. Whether confirmed commits are still there at the end follows from the table:
+
+- Each value in the table must come from a transaction that may have committed, and be its last write of the key.
+- In a list run every confirmed append must be in the table.
+- In a register run the table has only one write of each key. Its transaction must not have ended before another
+  transaction began that wrote the key and was confirmed.
 """
 
 from collections.abc import Mapping
@@ -15,8 +17,8 @@ import msgspec
 from plume_py.base.text import display
 from plume_py.collect.adapter import INITIAL_REGISTER, Element, Value
 
-# Problems that are told one by one.
-TOLD = 5
+# Maximum number of problems that are reported one by one.
+PROBLEMS_SHOWN = 5
 
 
 class _Line(msgspec.Struct):
@@ -30,7 +32,7 @@ class _Line(msgspec.Struct):
 
 @dataclass
 class Audit:
-    """What the comparison found: ``table_values`` were looked up, ``confirmed`` writes looked for."""
+    """Result of the comparison: it examined ``table_values``, and searched for ``confirmed`` writes."""
 
     table_values: int = 0
     confirmed: int = 0
@@ -40,19 +42,19 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Nothing is missing, nothing is there that should not be."""
+        """Whether the table agrees with the history."""
         return self.count == 0
 
-    def problem(self, text: str) -> None:
-        """One more; the first few are kept."""
+    def add_problem(self, text: str) -> None:
+        """Count a problem. Keep the text of the first few."""
         self.count += 1
-        if len(self.problems) < TOLD:
+        if len(self.problems) < PROBLEMS_SHOWN:
             self.problems = (*self.problems, text)
 
 
 @dataclass
 class _Write:
-    """Who wrote a value, what became of it and when, and whether the same transaction wrote the key again."""
+    """A write: its transaction, outcome and times, and whether it is the transaction's last write of the key."""
 
     transaction: str
     status: str
@@ -61,7 +63,7 @@ class _Write:
     final: bool = True
 
     def is_before(self, other: "_Write") -> bool:
-        """Was it over when the other one began?"""
+        """Return whether the transaction ended before that of ``other`` began."""
         return self.end is not None and other.start is not None and self.end < other.start
 
 
@@ -69,7 +71,7 @@ Writes = dict[str, dict[Element, _Write]]
 
 
 def audit(path: str, table: Mapping[str, Value]) -> Audit:
-    """Compare the history at ``path``, as it was written to disk, with the ``table``."""
+    """Compare the history in the file ``path`` with the ``table``."""
     writes = _writes(path)
     result = Audit()
     for key, value in table.items():
@@ -80,7 +82,7 @@ def audit(path: str, table: Mapping[str, Value]) -> Audit:
             _audit_register(result, key, value, written)
     for key, written in writes.items():
         if any(write.status == "committed" for write in written.values()):
-            result.problem(f"{display(key)} was written by a confirmed commit, and is not in the table")
+            result.add_problem(f"{display(key)} was written by a confirmed commit, and is not in the table")
     return result
 
 
@@ -101,16 +103,16 @@ def _writes(path: str) -> Writes:
     return writes
 
 
-def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
-    """A value that the table has."""
+def _audit_value(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
+    """Check a value that the table contains."""
     result.table_values += 1
     write = written.get(value)
     if write is None:
-        result.problem(f"{display(key)} has {display(value)}, which no transaction wrote")
+        result.add_problem(f"{display(key)} has {display(value)}, which no transaction wrote")
     elif write.status == "aborted":
-        result.problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
+        result.add_problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
     elif not write.final:
-        result.problem(f"{display(key)} has {value}, which {display(write.transaction)} itself overwrote")
+        result.add_problem(f"{display(key)} has {value}, which {display(write.transaction)} itself overwrote")
     elif write.status == "unknown":
         result.from_unknown += 1
 
@@ -118,30 +120,30 @@ def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Writ
 def _audit_list(result: Audit, key: str, elements: list[Element], written: dict[Element, _Write]) -> None:
     present = set(elements)
     if len(present) != len(elements):
-        result.problem(f"the list of {display(key)} has an element twice")
+        result.add_problem(f"the list of {display(key)} has an element twice")
     for element in elements:
-        _judge(result, key, element, written)
+        _audit_value(result, key, element, written)
     for value, write in written.items():
         if write.status == "committed":
             result.confirmed += 1
             if value not in present:
-                result.problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
+                result.add_problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
 
 
 def _audit_register(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
     confirmed = [write for write in written.values() if write.status == "committed"]
     if value != INITIAL_REGISTER:
         result.confirmed += bool(confirmed)
-        _judge(result, key, value, written)
+        _audit_value(result, key, value, written)
         last = written.get(value)
-        if last is not None and last.status == "committed":  # when an unknown one ended, nobody knows
+        if last is not None and last.status == "committed":  # the end of an unknown one is not known
             for lost in [write for write in confirmed if last.is_before(write)][-1:]:
-                result.problem(
+                result.add_problem(
                     f"{display(key)} has {value} of {display(last.transaction)}, which had ended before"
                     f" {display(lost.transaction)} began, and that committed a write, too"
                 )
     elif confirmed:
         result.confirmed += 1
-        result.problem(
+        result.add_problem(
             f"{display(key)} has its initial value, though {display(confirmed[0].transaction)} committed a write"
         )

@@ -1,4 +1,9 @@
-"""The clusters that there are, each from the programs that Debian's packages install."""
+"""Start private clusters (``--managed``): PostgreSQL with standbys, Galera, etcd, Redis with a replica.
+
+A cluster consists of servers (``server``) that run the programs of Debian's packages. ``network`` relays the
+connections between members, so that faults can cut or delay them. ``MANAGED`` lists all servers and clusters that
+``--managed`` can start.
+"""
 
 import socket
 import time
@@ -23,11 +28,11 @@ AnyServer = TypeVar("AnyServer", bound=ManagedServer)
 
 
 class ManagedCluster(ABC):
-    """Servers by name, in the order of their start; a context manager."""
+    """Private servers by name, in the order of their start. Use it as a context manager."""
 
     title = ""
-    kinds: Sequence[type[ManagedServer]] = ()  # of servers that it has
-    faulty_network: Sequence[str] = ("partition", "delay")  # what can happen between its members
+    kinds: Sequence[type[ManagedServer]] = ()  # classes of its servers
+    faulty_network: Sequence[str] = ("partition", "delay")  # possible network faults
 
     def __init__(self) -> None:
         self.members: dict[str, ManagedServer] = {}
@@ -36,47 +41,44 @@ class ManagedCluster(ABC):
 
     @classmethod
     def find(cls) -> None:
-        """An error that says what to install if a program is missing."""
+        """Raise an error that names the package to install if a program is missing."""
         for kind in cls.kinds:
             kind.find()
 
     @abstractmethod
     def form(self) -> None:
-        """Start the members; when this returns, each of them takes part."""
+        """Start the members, and return when each of them takes part in the cluster."""
 
     def __enter__(self) -> "ManagedCluster":
         self._running.callback(self.network.close)
         try:
             self.form()
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
+        """Stop the members, the last one first."""
+        self._running.__exit__(kind, error, at)
 
     def start(self, name: str, member: AnyServer) -> AnyServer:
-        """One more member."""
+        """Start ``member`` and add it under ``name``."""
         self.members[name] = member
         self._running.enter_context(member)
         return member
 
-    def stop(self) -> None:
-        """The last one first."""
-        self._running.close()
-
     def isolated(self, node: str) -> AbstractContextManager[None]:
-        """Nothing gets from this node to the others, or from them to it."""
+        """Cut a node off from the other nodes, in both directions."""
         return self.network.isolated(node)
 
     def delayed(self, seconds: float) -> AbstractContextManager[None]:
-        """Everything between nodes takes so much longer."""
+        """Delay all traffic between nodes by ``seconds``."""
         return self.network.delayed(seconds)
 
     @property
     def nodes(self) -> list[Node]:
-        """Where clients find the members."""
+        """Names and addresses of the members."""
         return [Node(name, member.url) for name, member in self.members.items()]
 
 
@@ -87,13 +89,13 @@ NODES = ("node1", "node2", "node3")
 class _Primary(ManagedPostgres):
     @override
     def settings(self) -> dict[str, str]:
-        # Which commits wait for the standbys is up to --set synchronous_commit; without it none does, as is usual.
+        # --set synchronous_commit decides which commits wait for the standbys. By default none does, as usual.
         both = f"FIRST {len(STANDBYS)} ({', '.join(STANDBYS)})"
         return {**super().settings(), "synchronous_standby_names": both, "synchronous_commit": "local"}
 
 
 class _Standby(ManagedPostgres):
-    """A copy of the primary, which follows it."""
+    """Hot standby: a copy of the primary that follows it."""
 
     programs = ("postgres", "pg_basebackup")
 
@@ -105,13 +107,13 @@ class _Standby(ManagedPostgres):
     def prepare(self, programs: dict[str, str]) -> None:
         self.write("passwords", f"127.0.0.1:*:*:{USER}:{self.password}\n")
         data = str(Path(self.folder, "data"))
-        # -R: what makes it a standby
+        # -R writes the settings that make the copy a standby
         options = ["-d", self._conninfo(), "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
         self.run([programs["pg_basebackup"], *options])
 
     @override
     def settings(self) -> dict[str, str]:
-        again = {"wal_retrieve_retry_interval": "100ms"}  # after five seconds, as is usual, the run may be over
+        again = {"wal_retrieve_retry_interval": "100ms"}  # the default of 5 s may outlast the run
         return {**super().settings(), "primary_conninfo": self._conninfo(), **again}
 
     def _conninfo(self) -> str:
@@ -120,7 +122,7 @@ class _Standby(ManagedPostgres):
 
 
 class PostgresStandby(ManagedCluster):
-    """PostgreSQL: a primary, and hot standbys that follow it."""
+    """PostgreSQL: a primary with hot standbys."""
 
     title = "PostgreSQL with standbys"
     kinds = (_Primary, _Standby)
@@ -134,10 +136,10 @@ class PostgresStandby(ManagedCluster):
 
 
 class _GaleraNode(ManagedMariadb):
-    """MariaDB with Galera; a node that joins gets its data from another."""
+    """MariaDB with Galera. A node that joins copies its data from another node."""
 
     programs: tuple[str, ...] = (*ManagedMariadb.programs, "rsync")
-    statements_before = "SET SESSION wsrep_on = OFF;\n"  # they are for this node
+    statements_before = "SET SESSION wsrep_on = OFF;\n"  # not replicated
     PROVIDERS = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 
     def __init__(self, name: str, group: dict[str, int], password: str = "") -> None:
@@ -156,13 +158,13 @@ class _GaleraNode(ManagedMariadb):
 
     @classmethod
     def find(cls) -> dict[str, str]:
-        """Its programs; the library must be there, too."""
+        """Return the paths of its programs. Raise an error if a program or Galera's library is missing."""
         cls.provider()
         return super().find()
 
     @classmethod
     def provider(cls) -> str:
-        """Galera's library."""
+        """Return the path of Galera's library."""
         found = [path for path in cls.PROVIDERS if Path(path).exists()]
         if not found:
             raise IsocheckError("Galera is not installed; on Debian: apt-get install galera-4 mariadb-server")
@@ -174,7 +176,7 @@ class _GaleraNode(ManagedMariadb):
             "gmcast.listen_addr": f"tcp://127.0.0.1:{self._group[self._name]}",
             "ist.recv_addr": f"127.0.0.1:{self._increments}",
             "gcache.size": "32M",
-            # A node that is silent is given up after a second, not five: a fault does not last much longer.
+            # Exclude a silent node after 1 s, not 5 s: a fault does not last much longer.
             "evs.keepalive_period": "PT0.3S",
             "evs.inactive_check_period": "PT0.2S",
             "evs.suspect_timeout": "PT1S",
@@ -203,7 +205,7 @@ class _GaleraNode(ManagedMariadb):
         self._has_begun = True
 
     def shut_off(self, is_isolated: bool) -> None:
-        """From the other nodes, not from clients."""
+        """Cut the node off from the other nodes, or reconnect it. Clients can always reach it."""
         self._ask(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={int(is_isolated)}'")
 
     def _ask(self, query: str) -> Any:
@@ -216,11 +218,11 @@ class _GaleraNode(ManagedMariadb):
 
 
 class Galera(ManagedCluster):
-    """MariaDB: three nodes, each of which takes writes."""
+    """MariaDB Galera: three nodes that all accept writes."""
 
     title = "MariaDB Galera"
     kinds = (_GaleraNode,)
-    # Nodes tell each other where they are, so that nothing can be put between them; but each can shut itself off.
+    # Nodes exchange their addresses, so a relay between them would be bypassed. But each node can isolate itself.
     faulty_network = ("partition",)
 
     @override
@@ -232,7 +234,7 @@ class Galera(ManagedCluster):
 
     @contextmanager
     def isolated(self, node: str) -> Iterator[None]:
-        """Galera's own switch for that."""
+        """Cut a node off with Galera's option ``gmcast.isolate``."""
         member = self.members[node]
         assert isinstance(member, _GaleraNode)
         member.shut_off(True)
@@ -243,7 +245,7 @@ class Galera(ManagedCluster):
 
 
 class _EtcdMember(ManagedServer):
-    """One of the members, which need each other to answer."""
+    """An etcd member. It answers only as part of a majority."""
 
     title = "etcd"
     scheme = "etcd"
@@ -262,7 +264,7 @@ class _EtcdMember(ManagedServer):
 
     @override
     def prepare(self, programs: dict[str, str]) -> None:
-        return  # it makes its files itself
+        return  # etcd creates its files
 
     @override
     def command(self, programs: dict[str, str]) -> list[str]:
@@ -285,7 +287,7 @@ class _EtcdMember(ManagedServer):
         socket.create_connection(("127.0.0.1", self.port), timeout=2).close()
 
     def is_healthy(self) -> bool:
-        """Is it one of a majority?"""
+        """Return whether the member belongs to a majority."""
         member = Member(("127.0.0.1", self.port), Setup("", timeout=2.0))
         try:
             return bool(member.get("/health").get("health") == "true")
@@ -296,7 +298,7 @@ class _EtcdMember(ManagedServer):
 
 
 class Etcd(ManagedCluster):
-    """etcd: three members, of which two decide."""
+    """etcd: three members, of which two are a majority."""
 
     title = "etcd"
     kinds = (_EtcdMember,)
@@ -309,12 +311,12 @@ class Etcd(ManagedCluster):
         wait_until(lambda: all(member.is_healthy() for member in members), "the members of etcd had found no leader")
 
     def _caller(self, port: int) -> str:
-        members = list(self.members.items())  # which still grows when the first of them call each other
+        members = list(self.members.items())  # a copy: members are still added when the first ones connect
         return next((name for name, member in members if member.calls_from(port)), "")
 
 
 class _Redis(ManagedServer):
-    """Redis; what is confirmed has reached the operating system."""
+    """A Redis server. Writes that it confirms have reached the operating system."""
 
     title = "Redis"
     scheme = "redis"
@@ -357,7 +359,7 @@ class _Redis(ManagedServer):
 
 
 class RedisReplica(ManagedCluster):
-    """Redis: a primary, and a replica that follows it."""
+    """Redis: a primary with one replica."""
 
     title = "Redis with a replica"
     kinds = (_Redis,)
@@ -370,7 +372,7 @@ class RedisReplica(ManagedCluster):
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """A cluster needs a while; an error if it takes too long."""
+    """Wait until ``condition`` is true. After ``START`` seconds raise an error that begins with ``what``."""
     deadline = time.monotonic() + START
     while not condition():
         if time.monotonic() > deadline:

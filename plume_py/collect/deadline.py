@@ -1,9 +1,13 @@
-"""Bound every wait on a database: by time, by the size of the answer, and by the memory of this process.
+"""Bound every wait on a database by time, by the size of the answer, and by the memory of this process.
 
-A driver waits in C code or in a blocking socket, where no exception reaches it. Every byte that arrives starts the
-timeout of a socket again. So a thread, the guard, looks at all waits and shuts down the socket of an overdue one, which
-ends the call of the driver. Adapters guard their own calls, ``client`` guards the operations of a session, and ``run``
-calls whatever cannot be interrupted in a thread that it can leave behind.
+A driver waits in C code or in a blocking socket, where no exception reaches it. A timeout of the socket does not help,
+because every byte that arrives restarts it. So a thread, the guard, polls all waits and shuts down the socket of an
+overdue one, which ends the driver's call.
+
+Adapters guard their own calls, and ``client`` guards the operations of a session. ``run`` makes calls that cannot be
+interrupted in a thread that it can abandon.
+
+The errors that a connection raises are also defined here. User adapters import them from ``plume_py.collect.adapter``.
 """
 
 import math
@@ -22,18 +26,30 @@ from plume_py.base.memory import in_use
 
 T = TypeVar("T")
 
-# Seconds between two looks at the waits. Many waits are looked at less often, which bounds the CPU time of the guard.
+# Seconds between two polls. More than WAITS_PER_LOOK waits are polled less often, to bound the guard's CPU time.
 LOOK, WAITS_PER_LOOK = 0.02, 50
-# Seconds without a wait after which the guard ends.
+# Seconds without a wait after which the guard thread ends.
 IDLE = 1.0
-# Bytes that an answer to a session may have: values are integers, or lists of integers.
+# Maximum bytes of an answer to a session: values are integers, or lists of integers.
 LARGEST_ANSWER = 16 << 20
-# Where Linux counts the bytes that a TCP connection has received, in its struct tcp_info.
+# Position of the number of received bytes in Linux's struct tcp_info.
 _RECEIVED = slice(128, 136)
 
 
+class AbortedError(Exception):
+    """The database rejected the transaction and undoes it: a conflict, a deadlock or a timeout."""
+
+
+class LostError(Exception):
+    """No answer arrived, or an answer that leaves the outcome open."""
+
+
+class AnswerError(Exception):
+    """The database gave an answer that no working database gives. This ends the run."""
+
+
 class Guard:
-    """Looks at the waits of all connections of a run."""
+    """Watches the waits of all connections of a run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +57,7 @@ class Guard:
         self._is_watching = False
         self._end = math.inf
         self.max_memory: int | None = None
-        self.problem: IsocheckError | None = None  # the limit of memory, once it is reached
+        self.problem: IsocheckError | None = None  # set once the memory limit is exceeded
 
     def wait(
         self,
@@ -52,23 +68,23 @@ class Guard:
     ) -> "_Wait":
         """Return a context manager for one wait.
 
-        The guard calls ``cut`` after ``seconds``, and once more than ``most`` bytes have come in at ``fileno``. An
-        exception of the driver then becomes a LostError, or an AnswerError.
+        The guard calls ``cut`` after ``seconds``, and also if more than ``most`` bytes arrive at ``fileno``. An
+        exception of the driver then becomes a LostError or an AnswerError.
         """
         return _Wait(self, seconds, cut, fileno, most)
 
     def end_by(self, moment: float) -> None:
-        """Let no wait last beyond ``moment`` of the monotonic clock, present waits included."""
+        """Let no wait, current ones included, last beyond ``moment`` of the monotonic clock."""
         self._end = moment
 
     def cut_all(self) -> None:
-        """Cut every wait of this moment."""
+        """Cut all current waits."""
         with self._lock:
             for wait in self._waits:
                 wait.cut(LostError("the run was over"))
 
     def begin(self, wait: "_Wait") -> None:
-        """Look at ``wait`` from now on."""
+        """Start watching ``wait``."""
         with self._lock:
             self._waits.add(wait)
             if not self._is_watching:
@@ -76,7 +92,7 @@ class Guard:
                 threading.Thread(target=self._watch, name="guard", daemon=True).start()
 
     def end(self, wait: "_Wait") -> None:
-        """Look at ``wait`` no longer."""
+        """Stop watching ``wait``."""
         with self._lock:
             self._waits.discard(wait)
 
@@ -98,7 +114,7 @@ class Guard:
 
 
 class _Wait:
-    """One call of a driver."""
+    """One guarded call of a driver."""
 
     __slots__ = ("_began", "_cut", "_fileno", "_guard", "_most", "_problem", "_received", "_seconds")
 
@@ -120,7 +136,7 @@ class _Wait:
             raise self._problem from None
 
     def look(self, now: float, end: float, problem: Exception | None) -> None:
-        """Cut the connection if a limit is reached; again at every look, as a driver may connect once more."""
+        """Cut the connection if a limit is exceeded. Repeat that at every poll, because a driver may reconnect."""
         if problem is not None:
             self.cut(LostError(str(problem)))
         elif now >= min(self._began + self._seconds, end):
@@ -135,19 +151,19 @@ class _Wait:
                 self.cut(AnswerError(f"an answer of more than {megabytes(self._most)}"))
 
     def cut(self, problem: Exception) -> None:
-        """Make the call of the driver fail."""
+        """Make the driver's call fail. The first ``problem`` is the one that is raised."""
         self._problem = self._problem or problem
-        with suppress(Exception):  # the driver may have closed the connection by itself
+        with suppress(Exception):  # the driver may have closed the connection already
             self._cut()
 
 
 def _received(fileno: Callable[[], int]) -> int:
-    """Return how many bytes a connection has received, 0 where the system does not count them."""
+    """Return the number of bytes that a connection has received, or 0 if the system does not count them."""
     if sys.platform != "linux":
         return 0
     try:
         same = socket.socket(fileno=fileno())
-    except Exception:  # of the driver: closed already
+    except Exception:  # from the driver: the connection is closed
         return 0
     try:
         return int.from_bytes(
@@ -160,7 +176,7 @@ def _received(fileno: Callable[[], int]) -> int:
 
 
 def shut(fileno: int) -> None:
-    """Shut down the connection with this file descriptor, which stays open."""
+    """Shut down the connection with this file descriptor, but do not close the descriptor."""
     same = socket.socket(fileno=fileno)
     try:
         same.shutdown(socket.SHUT_RDWR)
@@ -169,10 +185,10 @@ def shut(fileno: int) -> None:
 
 
 def in_time(until: float, work: Callable[[], T]) -> T:
-    """Return what ``work`` returns, or raise LostError at ``until`` of the monotonic clock.
+    """Return the result of ``work``, or raise LostError at ``until`` of the monotonic clock.
 
-    ``work`` runs in a thread of its own, which is left behind if it does not end. So Ctrl-C reaches the main thread
-    whatever a driver does.
+    ``work`` runs in a separate thread, which is abandoned if it does not end. So Ctrl-C reaches the main thread even
+    while a driver blocks.
     """
     done = threading.Event()
     results: list[T] = []
@@ -193,16 +209,3 @@ def in_time(until: float, work: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
-
-
-# From errors.py: What a connection raises; the adapter of a user takes these from ``plume_py.collect.adapter``.
-class AbortedError(Exception):
-    """The database rejected the transaction, and undoes what it did: a conflict, a deadlock, a limit of time."""
-
-
-class LostError(Exception):
-    """No answer, or one that leaves the outcome open."""
-
-
-class AnswerError(Exception):
-    """An answer that no working database gives; the run ends."""

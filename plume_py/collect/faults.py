@@ -1,4 +1,8 @@
-"""Faults, while a workload runs: connections that the server ends in the middle of a commit, nodes, their network."""
+"""Cause faults while a workload runs: lost connections, servers that stop, a faulty network between nodes.
+
+``run`` starts the thread ``Faults``. Where possible, a fault strikes when a client is about to commit, because then
+outcomes become unknown.
+"""
 
 import random
 import threading
@@ -16,54 +20,56 @@ from plume_py.collect.adapter import Adapter
 from plume_py.collect.client import Client, now
 
 KINDS = ("kill-connection", "restart", "pause", "kill", "partition", "delay")
-# Those that are about one of several nodes, and about what is between them.
+# Faults that need several nodes, and among them faults of the network between nodes.
 OF_NODES, OF_NETWORK = ("kill", "partition", "delay"), ("partition", "delay")
 
-# How long to wait for a client to come to its commit.
+# Seconds to wait for a client to reach its commit.
 AIM = 2.0
-# How long a node is away, or cut off, in seconds: clusters take a while to notice, and then go on without it.
+# Mean seconds that a node is down or cut off: a cluster needs some time to notice and to go on without it.
 AWAY = 4.0
-# By how much, in seconds, a network is slower.
+# Mean delay of a slow network, in seconds.
 SLOWER = 0.2
 
 
-class Server(Protocol):
-    """A server that the collector started itself, and may therefore mistreat."""
+class PrivateServer(Protocol):
+    """A server that the collector started itself, and may therefore disturb."""
+
+    kill_at_stop: bool  # at the end of the run, kill it instead of waiting until it has stopped in order
 
     def kill(self) -> None:
-        """End it the hard way."""
+        """Kill the server without time to finish anything."""
 
     def revive(self) -> None:
-        """Start it again; returns when it answers."""
+        """Start the server again, and return when it answers."""
 
     def pause(self) -> None:
-        """Stop it where it is."""
+        """Stop its processes."""
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue its processes."""
 
 
-class Servers(Protocol):
-    """All that was started: by name, or one without; and the network between them, if there is one."""
+class PrivateServers(Protocol):
+    """A private server or cluster."""
 
     @property
-    def members(self) -> Mapping[str, Server]:
-        """The servers."""
+    def members(self) -> Mapping[str, PrivateServer]:
+        """The servers by name; a single server has the empty name."""
 
     @property
     def faulty_network(self) -> Sequence[str]:
-        """What can be wrong with it."""
+        """Possible faults of the network between the members."""
 
     def isolated(self, node: str) -> AbstractContextManager[None]:
-        """Nothing gets from this node to the others, or from them to it."""
+        """Cut a node off from the other nodes, in both directions."""
 
     def delayed(self, seconds: float) -> AbstractContextManager[None]:
-        """Everything between nodes takes so much longer."""
+        """Delay all traffic between nodes by ``seconds``."""
 
 
 @dataclass
 class Fault:
-    """What happened to whom, from when to when; nanoseconds, as in the history."""
+    """A fault, its node, and its start and end in nanoseconds of the history's clock."""
 
     kind: str
     node: str
@@ -75,13 +81,13 @@ class Fault:
 
 
 class Faults(threading.Thread):
-    """A thread that causes one fault after another, of the ``kinds`` in turn, about one per ``interval`` seconds."""
+    """Thread that causes the given ``kinds`` of faults in turn, about one per ``interval`` seconds."""
 
     def __init__(
         self,
         kinds: Sequence[str],
         adapter: Adapter,
-        server: Servers | None,
+        server: PrivateServers | None,
         clients: Sequence[Client],
         *,
         interval: float,
@@ -111,16 +117,16 @@ class Faults(threading.Thread):
             try:
                 if self._cause(kind):
                     self.done[kind] += 1
-            except Exception as error:  # told at the end; without a server, the clients give up by themselves
+            except Exception as error:  # reported at the end; if the server remains down, the clients give up
                 self.problem = f"{kind}: {error}"
 
     def finish(self, until: float) -> None:
-        """Cause no more faults; returns when the last one is over, or at ``until`` of the monotonic clock."""
+        """Cause no more faults. Return when the current one is over, or at ``until`` of the monotonic clock."""
         self._over.set()
         self.join(max(0.0, until - time.monotonic()))
 
     def since(self, start: int) -> str:
-        """The faults that were there at that time or have been since."""
+        """Return the faults that were active at ``start`` or later, as text."""
         return ", ".join(str(fault) for fault in self.timeline if fault.end is None or fault.end >= start)
 
     def _cause(self, kind: str) -> bool:
@@ -135,7 +141,8 @@ class Faults(threading.Thread):
         return causes[kind]()
 
     @contextmanager
-    def _told(self, kind: str, node: str) -> Iterator[None]:
+    def _recorded(self, kind: str, node: str) -> Iterator[None]:
+        """Record the start and the end of a fault in the timeline."""
         fault = Fault(kind, node, now())
         self.timeline.append(fault)
         try:
@@ -144,20 +151,20 @@ class Faults(threading.Thread):
             fault.end = now()
 
     def _kill_connection(self) -> bool:
-        """Wait for a client to send its commit, and have the server end that connection at the same time."""
+        """Make the server terminate a connection while its client sends a commit."""
         victim = self._aim(lambda client: None)
         connection = None if victim is None else victim.connection
         if connection is None:
             return False
-        with self._told("kill-connection", connection.node):
+        with self._recorded("kill-connection", connection.node):
             self._adapter.kill(connection)
         return True
 
     def _kill(self, away: float) -> bool:
-        """While a commit is under way, if one is; the server comes back after ``away`` seconds."""
+        """Kill a node, during a commit if possible, and start it again after ``away`` seconds."""
         assert self._server is not None
         node = self._node(self._aim(lambda client: None))
-        with self._told("kill" if away else "restart", node):
+        with self._recorded("kill" if away else "restart", node):
             self._server.members[node].kill()
             try:
                 self._over.wait(away)
@@ -166,7 +173,7 @@ class Faults(threading.Thread):
         return True
 
     def _pause(self) -> bool:
-        """Just before a commit is sent, if one is; every other pause is longer than clients are willing to wait."""
+        """Pause a node, just before a commit if possible. Every other pause is longer than the clients' patience."""
         assert self._server is not None
         servers = self._server.members
         paused: list[str] = []
@@ -178,7 +185,7 @@ class Faults(threading.Thread):
         if self._aim(pause) is None:
             pause(None)
         try:
-            with self._told("pause", paused[0]):
+            with self._recorded("pause", paused[0]):
                 long = self.done["pause"] % 2 == 0
                 self._over.wait(1.5 * self._timeout + 3 if long else min(0.3, self._timeout / 2))
         finally:
@@ -186,29 +193,29 @@ class Faults(threading.Thread):
         return True
 
     def _partition(self) -> bool:
-        """One node is alone, with those of the clients that are at it."""
+        """Cut a random node off from the others. Its clients still reach it."""
         assert self._server is not None
         node = self._rng.choice(list(self._server.members))
-        with self._told("partition", node), self._server.isolated(node):
+        with self._recorded("partition", node), self._server.isolated(node):
             self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
         return True
 
     def _delay(self) -> bool:
-        """Everybody hears of everybody later."""
+        """Slow down the network between all nodes."""
         assert self._server is not None
-        with self._told("delay", ""), self._server.delayed(SLOWER * self._rng.uniform(0.5, 1.5)):
+        with self._recorded("delay", ""), self._server.delayed(SLOWER * self._rng.uniform(0.5, 1.5)):
             self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
         return True
 
     def _node(self, client: Client | None) -> str:
-        """The node that a client is at, or any."""
+        """Return the node that a client uses, or a random one."""
         assert self._server is not None
         connection = None if client is None else client.connection
         named = "" if connection is None else connection.node
         return named if named in self._server.members else self._rng.choice(list(self._server.members))
 
     def _aim(self, action: Callable[[Client], None]) -> Client | None:
-        """Have the next client that commits do ``action`` just before; None if none gets there in time."""
+        """Make the next client that commits run ``action`` just before. Return it, or None if none commits in time."""
         trigger = _Trigger(action)
         for client in self._clients:
             client.at_commit = partial(trigger.fire, client)
@@ -216,7 +223,7 @@ class Faults(threading.Thread):
 
 
 class _Trigger:
-    """An action that the first of several threads takes, or nobody once it is not waited for any more."""
+    """Action that runs once, in the first thread that fires it before the wait ends."""
 
     def __init__(self, action: Callable[[Client], None]) -> None:
         self._action = action
@@ -239,8 +246,8 @@ class _Trigger:
             return self._by
 
 
-def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: Servers | None) -> None:
-    """Say so before anything runs."""
+def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: PrivateServers | None) -> None:
+    """Raise IsocheckError if a fault is unknown, or impossible with this database."""
     for kind in kinds:
         if kind not in KINDS:
             raise IsocheckError(f"unknown fault {kind!r:.40}; use {', '.join(KINDS)}")

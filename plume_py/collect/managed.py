@@ -1,6 +1,13 @@
-"""The private servers that there are: each is started from the programs that its Debian package installs."""
+"""The private single servers of ``--managed``: PostgreSQL, MariaDB and SQLite.
 
+They run the programs that Debian's packages install. Commits reach the operating system but not the disk: killing a
+process loses nothing, but a power failure may.
+"""
+
+import signal
+import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +15,12 @@ from plume_py.base.override import override
 from plume_py.collect.server import ManagedServer
 
 DATABASE = USER = "isocheck"
+# Seconds for PostgreSQL to shut down immediately.
+QUIT = 0.5
 
 
 class ManagedPostgres(ManagedServer):
-    """PostgreSQL; commits reach the operating system, not the disk: processes may be killed, power must not fail."""
+    """A PostgreSQL server."""
 
     title = "PostgreSQL"
     scheme = "postgresql"
@@ -26,7 +35,7 @@ class ManagedPostgres(ManagedServer):
 
     @classmethod
     def program_folders(cls) -> Sequence[str]:
-        """Debian keeps the versions side by side; the newest first."""
+        """Return the folders of the installed versions, the newest first. Debian keeps them side by side."""
         found = Path("/usr/lib/postgresql").glob("*/bin")
         return [str(path) for path in sorted(found, key=lambda path: path.parent.name.zfill(4), reverse=True)]
 
@@ -38,19 +47,25 @@ class ManagedPostgres(ManagedServer):
         self.run([programs["initdb"], "-D", data, *options])
 
     def command(self, programs: dict[str, str]) -> list[str]:
-        """``postgres``, on the loopback only."""
         options = [piece for name, value in self.settings().items() for piece in ("-c", f"{name}={value}")]
         return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
 
+    @override
+    def quit(self, server: "subprocess.Popen[bytes]") -> None:
+        """Shut down immediately (SIGQUIT), because SIGKILL would leave a segment of shared memory behind."""
+        server.send_signal(signal.SIGQUIT)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(QUIT)
+
     def settings(self) -> dict[str, str]:
-        """What it is started with."""
+        """Return the settings of the command line."""
         return {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
             "unix_socket_directories": "",
             "fsync": "off",
             "max_connections": "300",
-            "deadlock_timeout": "50ms",  # waiting for a second would be most of the run
+            "deadlock_timeout": "50ms",  # the default of 1 s would take most of a run
             "max_pred_locks_per_transaction": "256",
             "logging_collector": "off",
         }
@@ -63,13 +78,13 @@ class ManagedPostgres(ManagedServer):
 
 
 class ManagedMariadb(ManagedServer):
-    """MariaDB; as with PostgreSQL, commits reach the operating system."""
+    """A MariaDB server."""
 
     title = "MariaDB"
     scheme = "mariadb"
     package = "mariadb-server"
     programs: tuple[str, ...] = ("mariadb-install-db", "mariadbd")
-    statements_before = ""  # those that every start begins with
+    statements_before = ""  # run before all others at each start
     users = ("mysql",)
 
     @property
@@ -85,7 +100,7 @@ class ManagedMariadb(ManagedServer):
         self.write_statements()
 
     def write_statements(self) -> None:
-        """What every start begins with: the database and its only user."""
+        """Write the statements that run at each start. They create the database and its only user."""
         self.write(
             "init.sql",
             f"{self.statements_before}"
@@ -93,14 +108,13 @@ class ManagedMariadb(ManagedServer):
             f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{self.password}';\n"
             f"CREATE OR REPLACE USER 'root'@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
             "GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
-            # Whoever else comes with a new server, under whatever host's name, has no password.
+            # Other accounts of a new server, whatever their host name, have no password.
             "DELETE FROM mysql.global_priv WHERE (User, Host) NOT IN"
             " (('root', '127.0.0.1'), ('root', 'localhost'), ('mariadb.sys', 'localhost'));\n"
             "FLUSH PRIVILEGES;\n",
         )
 
     def command(self, programs: dict[str, str]) -> list[str]:
-        """``mariadbd``, on the loopback only."""
         return [
             programs["mariadbd"],
             "--no-defaults",
@@ -120,7 +134,7 @@ class ManagedMariadb(ManagedServer):
         ]
 
     def more_options(self) -> list[str]:
-        """Of a node of a cluster."""
+        """Return further options; nodes of a cluster override this."""
         return []
 
     @override
@@ -128,13 +142,13 @@ class ManagedMariadb(ManagedServer):
         import pymysql
 
         where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "database": DATABASE}
-        # Whoever else has taken the port may accept connections and then say nothing.
+        # Another process that has taken the port may accept connections and never answer.
         limits: dict[str, Any] = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}
         pymysql.connect(user="root", password=self.password, **where, **limits).close()
 
 
 class ManagedSqlite(ManagedServer):
-    """No server: a file in a temporary folder."""
+    """SQLite: no server, only a file in a temporary folder."""
 
     title = "SQLite"
     scheme = "sqlite"
@@ -154,12 +168,12 @@ class ManagedSqlite(ManagedServer):
 
     @override
     def answers(self) -> None:
-        pass  # always: it is a file
+        pass  # a file always answers
 
     def _start(self) -> None:
         return
 
-    def _own(self, path: str | int) -> None:
+    def _give_to_user(self, path: str | int) -> None:
         return
 
 

@@ -1,8 +1,7 @@
-"""The network between the nodes of a cluster of ours: connections go through here, so that they can fail.
+"""Relay the connections between the nodes of a private cluster, so that faults can cut or delay them.
 
-A link is a port on which one node is reached by the others. While two nodes are cut off from each other nothing is
-passed on between them, and nothing is closed either: bytes wait, as they do in a network that has come apart. A delay
-holds back every piece for a while.
+A link is a port at which other nodes reach one node. While two nodes are cut off from each other, the relay passes
+nothing on and closes nothing: bytes wait, as in a partitioned network. A delay holds back every piece of data.
 """
 
 import socket
@@ -11,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+# Maximum bytes per piece of data.
 CHUNK = 1 << 16
-# How often to look whether what was cut off is connected again, in seconds.
+# Seconds between two polls of a node that is cut off.
 LOOK = 0.02
 
 
 class Network:
-    """All links, and what is wrong with them at the moment."""
+    """All links of a cluster, and their current faults."""
 
     def __init__(self) -> None:
         self._isolated: frozenset[str] = frozenset()
@@ -26,9 +26,9 @@ class Network:
         self._is_closed = threading.Event()
 
     def link(self, target: str, port: int, source: Callable[[int], str]) -> int:
-        """The port at which others reach ``target``, which listens at ``port``.
+        """Return a port at which other nodes reach ``target``, which listens at ``port``.
 
-        ``source`` says who is calling, by the port that the call comes from.
+        ``source`` returns the name of the node that calls from a given port.
         """
         link = _Link(self, target, port, source)
         self._links.append(link)
@@ -36,7 +36,7 @@ class Network:
 
     @contextmanager
     def isolated(self, node: str) -> Iterator[None]:
-        """Nothing gets from this node to the others, or from them to it."""
+        """Cut a node off from the other nodes, in both directions."""
         self._isolated = frozenset({node})
         try:
             yield
@@ -45,7 +45,7 @@ class Network:
 
     @contextmanager
     def delayed(self, seconds: float) -> Iterator[None]:
-        """Everything takes so much longer."""
+        """Delay all traffic between nodes by ``seconds``."""
         self._delay = seconds
         try:
             yield
@@ -53,7 +53,7 @@ class Network:
             self._delay = 0.0
 
     def hold_back(self, source: str, target: str) -> bool:
-        """Wait as long as the network does between these two; False if it is over."""
+        """Wait as long as the current faults require between two nodes. Return False if the network is closed."""
         if self._delay:
             time.sleep(self._delay)
         while {source, target} & self._isolated and source != target:
@@ -61,20 +61,15 @@ class Network:
                 break
         return not self._is_closed.is_set()
 
-    @property
-    def is_there(self) -> bool:
-        """Are there links at all?"""
-        return bool(self._links)
-
     def close(self) -> None:
-        """The links end."""
+        """Close all links."""
         self._is_closed.set()
         for link in self._links:
             link.close()
 
 
 class _Link:
-    """A port that leads to another one."""
+    """A port that relays connections to another port."""
 
     def __init__(self, network: Network, target: str, to: int, source: Callable[[int], str]) -> None:
         self._network, self._target, self._to, self._source = network, target, to, source
@@ -112,7 +107,7 @@ class _Link:
         self._pass_on(far, near, source)
 
     def _pass_on(self, origin: socket.socket, goal: socket.socket, source: str) -> None:
-        """Until one of the two ends; then the other does, too."""
+        """Relay data until one side closes its connection, then close both."""
         with suppress(OSError):
             while piece := origin.recv(CHUNK):
                 if not self._network.hold_back(source, self._target):

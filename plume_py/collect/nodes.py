@@ -1,7 +1,10 @@
-"""Several nodes of one database: which of them a transaction runs on, and which one was it.
+"""Present several nodes of a database as one, and choose the node on which each transaction runs.
 
-Every node has an adapter of its own, all for the same table. A session has a home among them and stays there; or it
-roams, and goes somewhere else for each transaction. Whatever writes goes to a node that takes writes.
+Each node has its own adapter; all adapters use the same table. Transactions that may write run on a node that accepts
+writes. With ``--read-from replicas``, read-only transactions run on replicas.
+
+A session stays at its home node (session s at node s modulo n). With ``--roam`` it moves to a random node for each
+transaction. The history records the node of each transaction.
 """
 
 import random
@@ -19,15 +22,15 @@ from plume_py.collect.registry import open_adapter
 
 READ_FROM = ("any", "replicas")
 
-# Seconds that the nodes get to have the table, and in the end the same in it; and between looks.
+# Seconds until all nodes must have the table, and at the end the same contents; seconds between two polls.
 AGREED_WITHIN, LOOK = 30.0, 0.1
-# Seconds after which a node that did not answer is tried again by a session that roams.
+# Seconds before a session retries a node that did not answer.
 AGAIN = 1.0
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node and where it is; the name is for the history."""
+    """Name of a node in the history, and its address."""
 
     name: str
     url: str
@@ -35,7 +38,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Routing:
-    """Which nodes sessions use; for ``replicas``, all that only read goes to those."""
+    """Routing policy: whether sessions roam, and which nodes serve read-only transactions."""
 
     roam: bool = False
     read_from: str = "any"
@@ -43,7 +46,7 @@ class Routing:
 
 
 def nodes_at(urls: Sequence[str]) -> list[Node]:
-    """The nodes that these addresses name; one address may name several hosts, separated by commas."""
+    """Return the nodes at these addresses. One address may list several hosts, separated by commas."""
     found = [single for url in urls for single in _single(url)]
     names = [_host(url) or f"node {number}" for number, url in enumerate(found, 1)]
     if len(set(names)) < len(names):
@@ -52,7 +55,7 @@ def nodes_at(urls: Sequence[str]) -> list[Node]:
 
 
 def open_nodes(setup: Setup, nodes: Sequence[Node], routing: Routing) -> Adapter:
-    """The adapter for these nodes."""
+    """Return the adapter of a single node, or an adapter that combines several."""
     if len(nodes) == 1:
         if routing != Routing(seed=routing.seed):
             raise IsocheckError("--roam and --read-from are about several nodes; give the addresses of all of them")
@@ -65,7 +68,7 @@ def open_nodes(setup: Setup, nodes: Sequence[Node], routing: Routing) -> Adapter
 
 
 class NodesAdapter(Adapter):
-    """The nodes as one database."""
+    """Adapter that combines the adapters of several nodes."""
 
     def __init__(self, setup: Setup, adapters: Mapping[str, Adapter], routing: Routing) -> None:
         self.adapters = dict(adapters)
@@ -78,12 +81,15 @@ class NodesAdapter(Adapter):
 
     @cached_property
     def replicas(self) -> list[str]:
-        """Nodes that take no writes."""
+        """Names of the nodes that reject writes."""
         return [name for name, adapter in self.adapters.items() if adapter.is_replica()]
 
     @cached_property
     def writers(self) -> list[str]:
-        """Nodes that transactions with writes go to; where replicas are to be read from, there must be some."""
+        """Names of the nodes for transactions that may write. Raise IsocheckError if every node rejects writes.
+
+        If transactions shall read from replicas but there are none, the first node is the only writer.
+        """
         able = [name for name in self.adapters if name not in self.replicas]
         if not able:
             raise IsocheckError("every one of these nodes only takes reads; give the address of the primary, too")
@@ -92,13 +98,13 @@ class NodesAdapter(Adapter):
 
     @cached_property
     def readers(self) -> list[str]:
-        """Nodes that other transactions go to."""
+        """Names of the nodes for read-only transactions."""
         if self.routing.read_from == "any":
             return list(self.adapters)
         return self.replicas or [name for name in self.adapters if name not in self.writers]
 
     def choices(self, session: int, reads_only: bool) -> list[str]:
-        """Where a transaction of ``session`` may run: all that are able if it roams, else its home."""
+        """Return the nodes on which a transaction of ``session`` may run: one, or all suitable ones if it roams."""
         able = self.readers if reads_only else self.writers
         if self.routing.roam:
             return able
@@ -106,13 +112,13 @@ class NodesAdapter(Adapter):
         return [home if home in able else able[session % len(able)]]
 
     def version(self) -> str:
-        """Of the first; its name, which it may have learnt now, is ours."""
+        """Return the version of the first node, and take over its name, which its adapter may learn here."""
         version = self.first.version()
         self.name, self.can_kill = self.first.name, self.first.can_kill
         return version
 
     def create(self, keys: Sequence[str]) -> None:
-        """Where writes are taken; then it must arrive everywhere."""
+        """Create the table at a writer, and wait until every node has it."""
         self._writer().create(keys)
         for name, adapter in self.adapters.items():
             arrived, problem = _wait_for(lambda adapter=adapter: set(adapter.contents()) >= set(keys))  # type: ignore[misc]
@@ -124,15 +130,13 @@ class NodesAdapter(Adapter):
                 )
 
     def connect(self) -> Connection:
-        """For the first session."""
         return self.connect_session(0)
 
     def connect_session(self, session: int) -> Connection:
-        """To one node, or to those that it roams."""
-        return _Connection(self, session)
+        return _NodesConnection(self, session)
 
     def contents(self) -> dict[str, Value]:
-        """The table where writes are taken, once all nodes have the same, or their time is up."""
+        """Return the writer's table once all nodes have the same contents, or when the time limit is reached."""
         tables: dict[str, dict[str, Value]] = {}
 
         def agree() -> bool:
@@ -152,11 +156,10 @@ class NodesAdapter(Adapter):
         return standard
 
     def disagreements(self) -> list[str]:
-        """Nodes that had something else in the end."""
         return self._differing
 
     def drop(self) -> None:
-        """By the one that made it; everybody else leaves."""
+        """Drop the table at a writer, and close the adapters of the other nodes."""
         writer = self._writer()
         for adapter in self.adapters.values():
             if adapter is not writer:
@@ -164,51 +167,41 @@ class NodesAdapter(Adapter):
         writer.drop()
 
     def tables(self) -> list[str]:
-        """Where writes are taken."""
         return self._writer().tables()
 
     def is_alive(self, table: str) -> bool | None:
-        """A node knows its own connections only, and a run may be at another one."""
+        """Combine the answers of all nodes, because a node knows only its own connections."""
         alive = [adapter.is_alive(table) for adapter in self.adapters.values()]
         return True if True in alive else None if None in alive else False
 
     def drop_table(self, table: str) -> None:
-        """Where writes are taken."""
         self._writer().drop_table(table)
 
     def beat(self) -> None:
-        """Where the table was made."""
         self._writer().beat()
 
     def leave(self) -> None:
-        """Everybody."""
         for adapter in self.adapters.values():
             adapter.leave()
 
     def settings(self) -> dict[str, str]:
-        """Of the first."""
         return self.first.settings()
 
     def statements(self) -> dict[str, str]:
-        """Of the first."""
         return self.first.statements()
 
     def nodes(self) -> dict[str, str]:
-        """Names and addresses."""
         return {name: adapter.setup.url for name, adapter in self.adapters.items()}
 
     def variants(self, isolation: str) -> tuple[str, ...]:
-        """What replicas have instead."""
         return self.first.variants(isolation)
 
     def kill(self, connection: Connection) -> None:
-        """At its node."""
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _NodesConnection)
         if connection.current is not None:
             self.adapters[connection.node].kill(connection.current)
 
     def settle(self) -> None:
-        """At every node."""
         for adapter in self.adapters.values():
             adapter.settle()
 
@@ -216,8 +209,8 @@ class NodesAdapter(Adapter):
         return self.adapters[self.writers[0]]
 
 
-class _Connection(Connection):
-    """A session's connections, to each node that it needs; between ``begin`` and ``commit`` one is current."""
+class _NodesConnection(Connection):
+    """Connections of one session to the nodes that it uses; one of them is current during a transaction."""
 
     def __init__(self, nodes: NodesAdapter, session: int) -> None:
         self._nodes = nodes
@@ -234,7 +227,7 @@ class _Connection(Connection):
             raise
 
     def _node(self, reads_only: bool) -> str:
-        """A node that answers; to connect may take a while, and fail."""
+        """Return the name of a suitable node, connecting to it if necessary. Raise LostError if none answers."""
         names, problem = list(self._nodes.choices(self._session, reads_only)), "no node answers"
         self._rng.shuffle(names)
         for name in names:
@@ -250,7 +243,7 @@ class _Connection(Connection):
                 problem = f"{name}: {first_line(error)}"
         raise LostError(problem)
 
-    def _go(self, isolation: str, reads_only: bool) -> Connection:
+    def _choose_connection(self, isolation: str, reads_only: bool) -> Connection:
         self.current, self.isolation = None, ""
         self.node = self._node(reads_only)
         if self.node in self._nodes.replicas:
@@ -259,10 +252,10 @@ class _Connection(Connection):
         return self.current
 
     def begin(self, isolation: str) -> None:
-        self._go(isolation, reads_only=False).begin(isolation)
+        self._choose_connection(isolation, reads_only=False).begin(isolation)
 
     def begin_reading(self, isolation: str) -> None:
-        self._go(isolation, reads_only=True).begin_reading(self.isolation or isolation)
+        self._choose_connection(isolation, reads_only=True).begin_reading(self.isolation or isolation)
 
     def read(self, key: str) -> Value:
         assert self.current is not None
@@ -301,7 +294,7 @@ class _Connection(Connection):
 
 
 def _wait_for(condition: Callable[[], bool]) -> tuple[bool, str]:
-    """Has it come true in time, and if not, why it could not even be asked."""
+    """Poll ``condition`` until it is true. Return whether it became true in time, and the last error otherwise."""
     deadline = time.monotonic() + AGREED_WITHIN
     while True:
         problem = ""
@@ -310,7 +303,7 @@ def _wait_for(condition: Callable[[], bool]) -> tuple[bool, str]:
                 return True, ""
         except IsocheckError:
             raise
-        except Exception as error:  # of a driver: not there yet
+        except Exception as error:  # from a driver: not ready yet
             problem = first_line(error)
         if time.monotonic() > deadline:
             return False, problem
@@ -318,7 +311,7 @@ def _wait_for(condition: Callable[[], bool]) -> tuple[bool, str]:
 
 
 def _single(url: str) -> list[str]:
-    """``scheme://user:password@host1:1,host2:2/database`` as an address for each host."""
+    """Split ``scheme://user:password@host1:1,host2:2/database`` into one address per host."""
     keep_secret(url)
     scheme, separator, rest = url.partition("://")
     end = min((rest.index(mark) for mark in "/?#" if mark in rest), default=len(rest))
@@ -329,7 +322,7 @@ def _single(url: str) -> list[str]:
 
 
 def _host(url: str) -> str:
-    """What stands for the host in an address; for the history, so without user and password."""
+    """Return the host of an address without user and password, for the history."""
     rest = url.partition("://")[2]
     end = min((rest.index(mark) for mark in "/?#" if mark in rest), default=len(rest))
     return rest[:end].rpartition("@")[2]

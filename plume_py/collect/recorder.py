@@ -1,12 +1,12 @@
-"""The history as it is written: a line per transaction, complete and in the file as soon as its outcome is known.
+"""Write the history: one line per transaction, appended as soon as its outcome is known.
 
-The file has its final name from the start, so that ``isocheck watch`` can follow it. Each line is written by a single
-call, and if the disk is full, what was written of the last one is cut off again: only a kill can leave half a line.
+The file has its final name from the start, so that ``isocheck watch`` can follow it. A single system call writes each
+line. If the disk is full, an incomplete last line is cut off again, so only a kill can leave half a line.
 
-If the collector is killed, other sessions may have recorded reads of a transaction whose own line was not written yet.
-So the line of a transaction is put into a second, hidden file before its COMMIT is sent, with the outcome "unknown".
-That file goes when the collector ends by itself; the reader of JSON Lines takes what is in it and not in the history,
-and where it is there, forgives half a line at the end.
+If the collector is killed, other sessions may have recorded reads of a transaction whose own line is missing. So before
+COMMIT is sent, the transaction's line goes into a second, hidden file with the outcome "unknown". The collector removes
+that file at the end of the run. If it exists, the reader of JSON Lines adds its transactions, and ignores half a line
+at the end of the history.
 """
 
 import os
@@ -18,27 +18,26 @@ from typing import Any
 
 import msgspec
 
-from plume_py.base.atomic_files import is_stream, open_stream
+from plume_py.base.atomic_files import AtomicFile, is_stream, locked, open_stream
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import AtomicFile, locked
-from plume_py.history.formats.jsonl_pending import first_line, pending_path
+from plume_py.history.formats.jsonl_native import first_line, pending_path
 
-# The hidden file is written anew, with what is under way, when it has grown to this.
+# Bytes after which the hidden file is rewritten with only the transactions in progress.
 PENDING_LIMIT = 1 << 20
 
 
 class ClosedError(Exception):
-    """The history is complete; a client that was too late must not commit any more."""
+    """The history is complete, so a late client must not commit any more."""
 
 
 class Recorder:
-    """Writes one history; its methods may be called by any thread."""
+    """Writer of one history. Any thread may call its methods."""
 
     def __init__(self, path: str, header: dict[str, Any], *, force: bool = False) -> None:
-        """``path`` may be a device or a pipe, or "-" for standard output: then there is no hidden file beside it.
+        """Open ``path``. A device, a pipe or "-" (standard output) gets no hidden file.
 
-        What the header says of the run gets an identity, which ties the hidden file to this history. A history that is
-        there already is overwritten only by ``force``.
+        The header gets a run identifier, which ties the hidden file to this history. An existing history is overwritten
+        only with ``force``.
         """
         self._path = path
         self._is_stream = is_stream(path)
@@ -61,18 +60,18 @@ class Recorder:
             self._begin_pending(b"")
 
     def intend(self, transaction: dict[str, Any]) -> None:
-        """The commit of ``transaction`` is about to be sent; if this raises, it must not be."""
+        """Note that the commit of ``transaction`` is about to be sent. If this raises, it must not be sent."""
         line = msgspec.json.encode({**transaction, "status": "unknown"}) + b"\n"
         with self._lock:
             if self._closed:
                 raise ClosedError("the run was over")
             self._under_way[transaction["id"]] = line
             if self._pending is not None:
-                with suppress(OSError):  # the history itself will tell that the disk is full
+                with suppress(OSError):  # writing the history reports a full disk
                     self._pending_size += os.write(self._pending.file.fileno(), line)
 
     def record(self, transaction: dict[str, Any]) -> None:
-        """The outcome of ``transaction`` is known, or known to be unknown."""
+        """Write ``transaction`` with its outcome."""
         line = msgspec.json.encode(transaction) + b"\n"
         with self._lock:
             if self._closed:
@@ -84,7 +83,7 @@ class Recorder:
                 self._begin_pending(b"".join(self._under_way.values()))
 
     def close(self) -> None:
-        """The run is over; what never got an answer has an unknown outcome."""
+        """End the history. Transactions without an answer get an unknown outcome."""
         with self._lock:
             if self._closed:
                 return
@@ -99,46 +98,46 @@ class Recorder:
                     Path(pending_path(self._path)).unlink(missing_ok=True)
 
     def _write_line(self, line: bytes) -> None:
-        """One call of the system; a disk that is full ends the run, with whole lines only."""
+        """Write a line with a single system call. If the disk is full, end the run with whole lines only."""
         if self.problem:
             return
         try:
             written = os.write(self._file, line)
-            while written < len(line):  # a pipe may take less at a time, a disk only if it is full
+            while written < len(line):  # a pipe may accept less at a time, a disk only if it is full
                 written += os.write(self._file, line[written:])
             self._size += len(line)
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
-            if not self._is_stream:  # which may have had something in it before
+            if not self._is_stream:  # a device may have contained data before
                 with suppress(OSError):
                     os.ftruncate(self._file, self._size)
 
     def _begin_pending(self, content: bytes) -> None:
-        """A new hidden file; it replaces the old one at once, so that there always is one."""
+        """Replace the hidden file atomically, so that there always is one."""
         target = pending_path(self._path)
         try:
-            with ExitStack() as unless_in_place:
-                aside = AtomicFile(target)
-                unless_in_place.push(aside)
-                aside.file.write(first_line(self._run) + content)
-                aside.put_in_place()
-                unless_in_place.pop_all()
+            with ExitStack() as cleanup:
+                pending = AtomicFile(target)
+                cleanup.push(pending)
+                pending.file.write(first_line(self._run) + content)
+                pending.put_in_place()
+                cleanup.pop_all()
         except OSError as error:
             self.problem = self.problem or f"cannot write {target}: {error.strerror}"
             return
         if self._pending is not None:
             self._pending.file.close()
-        self._pending, self._pending_size = aside, len(content)
+        self._pending, self._pending_size = pending, len(content)
 
 
 def reject_record(path: str) -> None:
-    """A history that was recorded is not overwritten without being asked to."""
+    """Raise IsocheckError if ``path`` is an existing history."""
     if os.path.isfile(path) and os.path.getsize(path) and not is_stream(path):
         raise IsocheckError(f"{path} exists already; overwrite it with --force, or choose another file")
 
 
 def _open_record(path: str, force: bool) -> int:
-    """The file, empty, and ours alone for as long as it is open."""
+    """Return the descriptor of the file, which is empty and remains locked while it is open."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         if not locked(handle):

@@ -1,4 +1,4 @@
-"""From an address to its adapter: built-in kinds by scheme, one's own by ``module:Class`` or ``file.py:Class``."""
+"""Find the adapter of an address: a built-in one by scheme, or one by ``module:Class`` or ``file.py:Class``."""
 
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ from plume_py.base.passwords import keep_secret, redacted, without_password
 from plume_py.base.user_modules import import_file
 from plume_py.collect.adapter import Adapter, Setup
 
-# scheme -> module below plume_py.collect.adapters, and its class
+# scheme -> module in plume_py.collect.adapters, class
 SCHEMES = {
     "postgresql": ("postgresql", "PostgresAdapter"),
     "postgres": ("postgresql", "PostgresAdapter"),
@@ -32,7 +32,7 @@ _FORMS = (
 
 
 def adapter_class(url: str) -> type[Adapter]:
-    """The adapter that ``url`` names; what follows ``?`` or ``//`` is for the adapter to understand."""
+    """Return the adapter class that ``url`` names. The adapter interprets the part after ``?`` or ``//``."""
     keep_secret(url)
     scheme, colon, rest = url.partition(":")
     if scheme.partition("+")[0] in SCHEMES:
@@ -49,7 +49,7 @@ def adapter_class(url: str) -> type[Adapter]:
 
 
 def open_adapter(setup: Setup) -> Adapter:
-    """The adapter for ``setup.url``."""
+    """Return the adapter for ``setup.url``."""
     return adapter_class(setup.url)(setup)
 
 

@@ -1,4 +1,9 @@
-"""A whole run: table, clients, faults, an orderly end under all circumstances, and the audit."""
+"""Run a whole collection: create the table, run clients and faults, compare the table, remove it.
+
+``isocheck collect`` and ``isocheck test`` call ``collect``. The history is closed properly on every path, including
+errors, Ctrl-C and time limits. ``Schedule`` has a deadline for each phase; with ``--seconds`` all phases share one time
+limit.
+"""
 
 import math
 import platform
@@ -16,32 +21,32 @@ from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import GRACE, INITIAL_REGISTER, Adapter, Value, first_line
 from plume_py.collect.audit import Audit, audit
-from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, now
+from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, RunState, now
 from plume_py.collect.deadline import in_time
-from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
+from plume_py.collect.faults import Fault, Faults, PrivateServers, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table_setup import BEAT, claim, clean, remove, removed, setting_up
+from plume_py.collect.table_setup import BEAT, claim, clean, remove, remove_in_time, setting_up
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.throughput import Disturbance, Speed, speed
 
-# How often the main thread looks around.
+# Seconds between two polls of the main thread.
 LOOK = 0.1
-# Without --seconds: how long making the table may take, a fault may last, and the comparison and the removal may take.
+# Without --seconds: limits in seconds for creating the table, for a fault, and for each of comparison and removal.
 SET_UP, FAULT, FINISHED = 600.0, 60.0, 120.0
-# Of the time for making the table, the share in which tables of abandoned runs may be removed before.
+# Share of the time for creating the table in which tables of abandoned runs may be removed first.
 CLEANED = 0.6
-# With --seconds: how much longer than these the whole run may take, and of that the time from the end of the clients.
+# With --seconds: extra seconds for the whole run, and how many of them are reserved for after the clients' deadline.
 LONGER, ENDING = 7.0, 4.0
-# Of what is left when the clients should end: shares of time until their connections are cut, until they are left
-# behind, and until the comparison must be over; the rest is for the removal of the table.
+# Shares of the remaining time: until connections of clients are cut, until clients are abandoned, and until the
+# comparison must be over. The removal of the table gets the remainder.
 CUT, LEFT, COMPARED = 0.3, 0.4, 0.7
-# Seconds from Ctrl-C to the end of the run; of the two that everything may take, `test` needs the rest for its check.
+# Seconds from Ctrl-C to the end of the run. Everything may take two; `test` needs the remainder for its check.
 INTERRUPTED = 0.9
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about a run but the database."""
+    """All options of a run except the database."""
 
     shape: Shape
     isolations: list[Isolation]
@@ -52,41 +57,41 @@ class Plan:
     fault_interval: float = 1.0
     timeout: float = 10.0
     keep_table: bool = False
-    by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of a mix: kinds with an isolation of their own
-    force: bool = False  # may ``out`` be a history that was recorded before?
+    by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of kinds of benchmark transactions
+    force: bool = False  # overwrite an existing history at ``out``
     max_memory: int | None = None  # bytes of this process
 
 
 class Schedule:
-    """Until when each part of a run may last, by the monotonic clock."""
+    """Deadlines of the phases of a run, on the monotonic clock."""
 
     def __init__(self, seconds: float | None, is_private: bool = False) -> None:
-        """A private server gets the time that it needs to recover from its faults."""
+        """Create the schedule. Private servers have no common deadline: they need time to recover from faults."""
         self._begin, self._seconds = time.monotonic(), seconds
-        # Does the end of the whole count, rather than that of each part?
+        # One deadline for the whole run, instead of a limit for each phase.
         self.is_short = seconds is not None and not is_private
         self.last = self._begin + (seconds or 0.0) + LONGER if self.is_short else math.inf
 
     @property
     def set_up(self) -> float:
-        """Then the table is there, or there is no run."""
+        """Deadline for creating the table."""
         return min(self._begin + SET_UP, self.last - ENDING)
 
     @property
     def cleaned(self) -> float:
-        """Then tables of abandoned runs are left to a later run."""
+        """Deadline for removing tables of abandoned runs; a later run removes the others."""
         return self._begin + CLEANED * (self.set_up - self._begin)
 
     def clients(self) -> float:
-        """Then clients begin no more transactions; asked when they begin."""
+        """Return the time after which clients begin no more transactions. Call this when they start."""
         return math.inf if self._seconds is None else min(time.monotonic() + self._seconds, self.last - ENDING)
 
     def interrupt(self) -> None:
-        """Ctrl-C: little time is left for everything."""
+        """Shorten the schedule, after Ctrl-C or a failure."""
         self.last, self.is_short = time.monotonic() + INTERRUPTED, True
 
     def end(self, share: float, otherwise: float) -> float:
-        """The moment after this share of the time that is left, or ``otherwise`` seconds from now."""
+        """Return the deadline of a phase: after ``share`` of the remaining time, or ``otherwise`` seconds from now."""
         now = time.monotonic()
         if not self.is_short:
             return now + otherwise
@@ -95,7 +100,7 @@ class Schedule:
 
 @dataclass
 class Collected:
-    """What a run came to."""
+    """Result of a run."""
 
     path: str
     database: str
@@ -106,34 +111,38 @@ class Collected:
     audit_problem: str = ""
     faults: Counter[str] = field(default_factory=Counter)
     timeline: list[Fault] = field(default_factory=list)
-    begin: int = 0  # when the clients began, in the time of the history
+    begin: int = 0  # when the clients started, on the clock of the history
     fault_problem: str = ""
     reasons: Counter[str] = field(default_factory=Counter)
-    given_up: list[str] = field(default_factory=list)  # sessions that ended before their time
+    given_up: list[str] = field(default_factory=list)  # sessions that ended early
     notes: list[str] = field(default_factory=list)
     speed: Speed | None = None
 
     @property
     def transactions(self) -> int:
-        """All that were recorded."""
+        """Number of recorded transactions."""
         return sum(self.counts.values())
 
 
 def collect(
-    adapter: Adapter, plan: Plan, server: Servers | None = None, tick: Callable[[int], None] = lambda recorded: None
+    adapter: Adapter,
+    plan: Plan,
+    server: PrivateServers | None = None,
+    tick: Callable[[int], None] = lambda recorded: None,
 ) -> Collected:
-    """Run ``plan`` against the database of ``adapter`` and record it; Ctrl-C ends it early, and in good order.
+    """Run ``plan`` on the database of ``adapter`` and record the history. Ctrl-C ends the run early, but in order.
 
-    ``server`` is for faults, if it is one of ours; ``tick`` is told now and then how much has been recorded.
+    ``server`` is the private server or cluster, if there is one; faults need it. ``tick`` is called regularly with the
+    number of recorded transactions.
     """
     reject_impossible(plan.faults, adapter, server)
     workload, schedule, guard = Workload(plan.shape), Schedule(plan.seconds, server is not None), adapter.setup.guard
     guard.max_memory = plan.max_memory
     guard.end_by(schedule.set_up)
     with setting_up(adapter):
-        version = in_time(schedule.set_up, adapter.version)  # by which some adapters learn their name
+        version = in_time(schedule.set_up, adapter.version)  # some adapters learn their name here
         database = f"{adapter.name} {version}"
-    notes = [] if server is not None else _cleaned(adapter, schedule)
+    notes = [] if server is not None else _remove_abandoned(adapter, schedule)
     try:
         with setting_up(adapter):
             header = in_time(schedule.set_up, lambda: _set_up(adapter, plan, workload))
@@ -146,6 +155,9 @@ def collect(
         if server is None and not plan.keep_table:
             remove(adapter, error)
         raise
+    if collected.interrupted and server is not None:
+        for member in server.members.values():
+            member.kill_at_stop = True
     collected.database = database
     collected.notes += notes
     _finish(adapter, plan, collected, schedule, is_private=server is not None)
@@ -158,14 +170,14 @@ def _set_up(adapter: Adapter, plan: Plan, workload: Workload) -> dict[str, Any]:
     return _header(adapter, plan)
 
 
-def _cleaned(adapter: Adapter, schedule: Schedule) -> list[str]:
-    """Remove what abandoned runs have left, and say so; a failure is none of this run."""
+def _remove_abandoned(adapter: Adapter, schedule: Schedule) -> list[str]:
+    """Remove the tables of abandoned runs, and return a note for each. Ignore failures."""
     guard, until = adapter.setup.guard, schedule.cleaned
     guard.end_by(until)
     try:
         removed = in_time(until, lambda: clean(adapter, until)).removed
     except Exception:
-        guard.cut_all()  # the thread that was left behind shares the connection of the administrator
+        guard.cut_all()  # the abandoned thread shares the admin connection
         return []
     finally:
         guard.end_by(schedule.set_up)
@@ -174,12 +186,12 @@ def _cleaned(adapter: Adapter, schedule: Schedule) -> list[str]:
 
 @contextmanager
 def _beating(adapter: Adapter) -> Iterator[None]:
-    """Show the database that the run is alive."""
+    """Show the database regularly that the run is alive."""
     over = threading.Event()
 
     def beat() -> None:
         while not over.wait(BEAT):
-            with suppress(Exception):  # the server may be away for a while
+            with suppress(Exception):  # the server may be unavailable for a while
                 adapter.beat()
 
     thread = threading.Thread(target=beat, name="beat", daemon=True)
@@ -193,32 +205,32 @@ def _beating(adapter: Adapter) -> Iterator[None]:
 def _record(
     adapter: Adapter,
     plan: Plan,
-    server: Servers | None,
+    server: PrivateServers | None,
     recorder: Recorder,
     workload: Workload,
     tick: Callable[[int], None],
     schedule: Schedule,
 ) -> Collected:
-    """Let the clients play, and close the history whatever happens."""
+    """Run the clients, and close the history on every path."""
     begin, began = time.monotonic(), now()
     try:
         stop = threading.Event()
         how: dict[str, Any] = {"retries": plan.retries, "by_kind": plan.by_kind, "began": began}
         how["patience"] = plan.timeout + GRACE
-        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
-        clients = [Client(task, number) for number in range(plan.shape.sessions)]
+        state = RunState(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
+        clients = [Client(state, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         if faults is not None:
-            task.during = faults.since
-        interrupted = _run(clients, task, schedule, faults, lambda: tick(sum(recorder.counts.values())))
+            state.during = faults.since
+        interrupted = _run(clients, state, schedule, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
     if recorder.problem:
         raise IsocheckError(recorder.problem)
     if adapter.setup.guard.problem is not None:
         raise adapter.setup.guard.problem
-    if task.problem:
-        problem = InputError(task.problem, hint="check what answers at this address")
+    if state.problem:
+        problem = InputError(state.problem, hint="check what answers at this address")
         raise problem.in_source(without_password(adapter.setup.url))
     collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted, begin=began)
     for client in clients:
@@ -234,14 +246,18 @@ def _record(
 def _speed(collected: Collected, clients: list[Client], plan: Plan) -> Speed:
     ended = (each for client in clients for each in client.ended)
     disturbances = [
-        Disturbance(str(fault), _after(collected, fault.start), _after(collected, fault.end or now()))
+        Disturbance(
+            str(fault),
+            _seconds_since_start(collected, fault.start),
+            _seconds_since_start(collected, fault.end or now()),
+        )
         for fault in collected.timeline
     ]
     return speed(ended, collected.seconds, plan.shape.rate, disturbances)
 
 
-def _after(collected: Collected, moment: int) -> float:
-    """In seconds from the beginning of the run."""
+def _seconds_since_start(collected: Collected, moment: int) -> float:
+    """Return a time of the history in seconds since the start of the run."""
     return (moment - collected.begin) / TICKS_PER_SECOND
 
 
@@ -271,7 +287,7 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
     return {"initial": initial, "ticks_per_second": TICKS_PER_SECOND, "collected": about}
 
 
-def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[Client]) -> Faults | None:
+def _faults(plan: Plan, adapter: Adapter, server: PrivateServers | None, clients: list[Client]) -> Faults | None:
     if not plan.faults:
         return None
     how: dict[str, Any] = {"interval": plan.fault_interval, "timeout": plan.timeout, "seed": plan.shape.seed}
@@ -279,40 +295,40 @@ def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[
 
 
 def _run(
-    clients: list[Client], task: Task, schedule: Schedule, faults: Faults | None, tick: Callable[[], None]
+    clients: list[Client], state: RunState, schedule: Schedule, faults: Faults | None, tick: Callable[[], None]
 ) -> bool:
-    """Let the clients play; True if the user cut it short."""
-    interrupted, guard = False, task.adapter.setup.guard
+    """Run the clients to their end. Return whether the user interrupted them."""
+    interrupted, guard = False, state.adapter.setup.guard
     try:
         for client in clients:
             client.start()
         if faults is not None:
             faults.start()
-        _look_after(clients, schedule.clients(), tick, lambda: _has_failed(task))
+        _wait_for_clients(clients, schedule.clients(), tick, lambda: _has_failed(state))
     except KeyboardInterrupt:
         interrupted = True
         schedule.interrupt()
-    task.stop.set()
-    if _has_failed(task):
+    state.stop.set()
+    if _has_failed(state):
         schedule.interrupt()
-    cut, left = schedule.end(CUT, 3 * task.patience), schedule.end(LEFT, 4 * task.patience)
+    cut, left = schedule.end(CUT, 3 * state.patience), schedule.end(LEFT, 4 * state.patience)
     if faults is not None:
-        faults.finish(schedule.end(LEFT, max(FAULT, 3 * task.patience)))
-    # The clients end by themselves, each after its current transaction, if the database answers.
+        faults.finish(schedule.end(LEFT, max(FAULT, 3 * state.patience)))
+    # If the database answers, each client ends after its current transaction.
     guard.end_by(cut)
-    _look_after(clients, left, tick)
+    _wait_for_clients(clients, left, tick)
     guard.end_by(math.inf)
     return interrupted
 
 
-def _has_failed(task: Task) -> bool:
-    return bool(task.problem) or task.adapter.setup.guard.problem is not None
+def _has_failed(state: RunState) -> bool:
+    return bool(state.problem) or state.adapter.setup.guard.problem is not None
 
 
-def _look_after(
+def _wait_for_clients(
     clients: list[Client], until: float, tick: Callable[[], None], is_over: Callable[[], bool] = lambda: False
 ) -> None:
-    """Wait until the clients have ended, or until ``is_over``."""
+    """Wait until the clients have ended, but not beyond ``until`` or ``is_over``."""
     while time.monotonic() < until and not is_over():
         tick()
         alive = [client for client in clients if client.is_alive()]
@@ -322,7 +338,7 @@ def _look_after(
 
 
 def _finish(adapter: Adapter, plan: Plan, collected: Collected, schedule: Schedule, is_private: bool) -> None:
-    """The audit, and the table goes; that of a private server goes with it."""
+    """Compare the table with the history, then remove the table unless it is to be kept."""
     guard = adapter.setup.guard
     try:
         if is_stream(plan.out):
@@ -334,14 +350,14 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected, schedule: Schedu
             table = in_time(compared, lambda: _contents(adapter))
             collected.audit = audit(plan.out, table)
             for problem in adapter.disagreements():
-                collected.audit.problem(problem)
+                collected.audit.add_problem(problem)
     except IsocheckError:
         raise
     except Exception as error:
         collected.audit_problem = first_line(error)
     if plan.keep_table:
         return
-    remaining = removed(adapter, schedule.end(1.0, FINISHED))
+    remaining = remove_in_time(adapter, schedule.end(1.0, FINISHED))
     if remaining and not is_private:
         collected.notes.append(remaining)
 

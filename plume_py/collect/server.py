@@ -1,7 +1,8 @@
-"""Private servers for a run: in a temporary folder, on the loopback, on a free port, gone afterwards.
+"""Start private servers for a run: in a temporary folder, on the loopback interface, on a free port.
 
-A server is started from the programs that are installed, as an unprivileged user if isocheck itself is run by root, as
-PostgreSQL and MariaDB insist. A second process (``watchdog``) ends it and removes the folder should isocheck be killed.
+A server runs programs that are installed. If isocheck runs as root, the server runs as an unprivileged user, because
+PostgreSQL and MariaDB reject root. A second process (``orphan_watchdog``) stops the server and removes the folder if
+isocheck is killed.
 """
 
 import os
@@ -26,45 +27,46 @@ from plume_py.base.temp_folder import TempFolder
 from plume_py.collect.nodes import Node
 from plume_py.collect.registry import adapter_class
 
-# Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
+# Seconds for a server to answer after its start, to stop on request, and to create its files.
 START, STOP, PREPARE = 60.0, 15.0, 120.0
 ATTEMPTS = 3
 
-# How PostgreSQL, MariaDB, Redis and etcd mark an error.
+# How PostgreSQL, MariaDB, Redis and etcd mark an error in their output.
 _ERROR = re.compile(r'\b(fatal|panic)\b|\berror: |\[error\]|"level":"error"', re.I)
 
 
 class ManagedServer(ABC):
-    """A server and the folder with everything it writes; a context manager."""
+    """A private server and the folder with all its files. Use it as a context manager."""
 
     title = ""
     scheme = ""
-    package = ""  # what to install where its programs are missing
+    package = ""  # Debian package with its programs
     programs: tuple[str, ...] = ()
-    port = 0  # where it listens; 0: to be found
-    users: tuple[str, ...] = ("nobody",)  # the first that exists runs the server, if we are root
+    port = 0  # 0: choose a free one
+    users: tuple[str, ...] = ("nobody",)  # the first that exists runs the server if isocheck is root
 
     def __init__(self) -> None:
         self.folder = ""
-        self._scratch: TempFolder | None = None
+        self._temp_folder: TempFolder | None = None
         self.password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._paused: list[int] = []
+        self.kill_at_stop = False  # set after Ctrl-C: do not wait for the server to stop in order
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where clients find it."""
+        """Address for clients."""
 
     @property
     def nodes(self) -> list[Node]:
-        """Where clients find its nodes: itself."""
+        """The server as the only node."""
         return [Node(self.title, self.url)]
 
     @classmethod
     def find(cls) -> dict[str, str]:
-        """The paths of its programs; an error that says what to install if one is missing."""
+        """Return the paths of its programs. Raise an error that names the package to install if one is missing."""
         places = os.pathsep.join(
             [os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", *cls.program_folders()]
         )
@@ -78,85 +80,87 @@ class ManagedServer(ABC):
 
     @classmethod
     def program_folders(cls) -> Sequence[str]:
-        """Folders to look for programs beside those of PATH."""
+        """Return further folders to search for programs, after PATH."""
         return ()
 
     @abstractmethod
     def prepare(self, programs: dict[str, str]) -> None:
-        """Make the files of a new, empty server."""
+        """Create the files of a new, empty server."""
 
     @abstractmethod
     def command(self, programs: dict[str, str]) -> list[str]:
-        """How the server is started."""
+        """Return the command that starts the server."""
 
     @abstractmethod
     def answers(self) -> None:
-        """Raise unless a client can connect; make the database on the first time."""
+        """Raise an exception unless a client can connect."""
 
     def __enter__(self) -> "ManagedServer":
-        adapter_class(f"{self.scheme}:")  # tells at once if the driver is missing
+        adapter_class(f"{self.scheme}:")  # fails early if the driver is missing
         programs = self.find()
-        self._scratch = TempFolder()
+        self._temp_folder = TempFolder()
         try:
-            self.folder = self._make_folder(self._scratch.path)
-            self._keep()
+            self.folder = self._make_folder(self._temp_folder.path)
+            self._start_watchdog()
             self.prepare(programs)
             self._start_somewhere()
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill_at_stop |= isinstance(error, KeyboardInterrupt)
         self.stop()
 
     def stop(self) -> None:
-        """End the server, then its folder, then the watchdog."""
+        """Stop the server, then the watchdog, and remove the folder."""
         self.resume()
         if self._server is not None:
-            end(self._server, STOP)
+            if self.kill_at_stop:
+                self.quit(self._server)
+            end(self._server, 0.0 if self.kill_at_stop else STOP)
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
                 self._watchdog.stdin.close()
             with suppress(subprocess.TimeoutExpired):
                 self._watchdog.wait(STOP)
-        if self._scratch is not None:
-            self._scratch.remove()
+        if self._temp_folder is not None:
+            self._temp_folder.remove()
 
-    def restart(self) -> None:
-        """As after a crash: no time to finish anything."""
-        self.kill()
-        self.revive()
+    def quit(self, server: "subprocess.Popen[bytes]") -> None:
+        """Release what the system would keep of a killed server; called just before it is killed."""
+        return
 
     def kill(self) -> None:
-        """End the server where it is."""
+        """Kill the server without time to finish anything."""
         assert self._server is not None
         end(self._server, 0.0)
 
     def revive(self) -> None:
-        """Start it again, where it was; it finds what it has left."""
+        """Start the server again, with the files that it left."""
         self._start()
 
     @property
     def members(self) -> Mapping[str, "ManagedServer"]:
-        """As a cluster of one."""
+        """The server as the only member of a cluster."""
         return {"": self}
 
     @property
     def faulty_network(self) -> Sequence[str]:
-        """There is nothing between one."""
+        """Possible network faults: none."""
         return ()
 
     def isolated(self, node: str) -> AbstractContextManager[None]:
-        """From nobody."""
+        """Do nothing: a single server has no links to other nodes."""
         return nullcontext()
 
     def delayed(self, seconds: float) -> AbstractContextManager[None]:
-        """Nothing."""
+        """Do nothing: a single server has no links to other nodes."""
         return nullcontext()
 
     def pause(self) -> None:
-        """Stop every process of the server where it is."""
+        """Stop all processes of the server with SIGSTOP."""
         assert self._server is not None
         self._paused = tree(self._server.pid)
         for pid in self._paused:
@@ -164,11 +168,11 @@ class ManagedServer(ABC):
                 os.kill(pid, signal.SIGSTOP)
 
     def calls_from(self, port: int) -> bool:
-        """Is a connection from this port the server's?"""
+        """Return whether the server holds a connection from this local port."""
         return self._server is not None and calls_from(port, self._server.pid)
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Continue the processes that ``pause`` stopped."""
         for pid in self._paused:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -194,17 +198,17 @@ class ManagedServer(ABC):
             raise IsocheckError(f"{command[0]} failed: {said or f'exit code {done.returncode}'}")
 
     def write(self, name: str, text: str) -> str:
-        """A file in the folder that only the server's user can read; its path."""
+        """Create a file in the folder that only the server's user can read. Return its path."""
         path = str(Path(self.folder, name))
-        # In a folder of that user, what is there already, or a link, may be meant for us to fall into.
+        # The folder belongs to that user: an existing file or link there may be a trap for root.
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(text)
-            self._own(file.fileno())
+            self._give_to_user(file.fileno())
         return path
 
     def _start_somewhere(self) -> None:
-        """On a free port; somebody else may take it first, so there are a few attempts."""
+        """Start on a free port. Retry a few times, because another process may take the port first."""
         if self.port:
             return self._start()
         for attempt in range(ATTEMPTS):
@@ -228,13 +232,13 @@ class ManagedServer(ABC):
                 stderr=output,
                 cwd=self.folder,
                 env=self._environment(),
-                start_new_session=True,  # Ctrl-C is for the collector alone
+                start_new_session=True,  # Ctrl-C goes to the collector only
                 **self._as_user(),
             )
         self._wait_until_it_answers(log, begin)
 
     def _wait_until_it_answers(self, log: Path, begin: int) -> None:
-        """Wait for this start; what the server wrote before it is the first ``begin`` bytes of the log."""
+        """Wait until the server answers. Its output since this start follows the first ``begin`` bytes of the log."""
         deadline, problem = time.monotonic() + START, ""
         assert self._server is not None
         while time.monotonic() < deadline:
@@ -243,22 +247,22 @@ class ManagedServer(ABC):
             try:
                 self.answers()
                 return
-            except Exception as error:  # of the driver: not yet, most likely
+            except Exception as error:  # from the driver: probably not ready yet
                 problem = str(error)
             time.sleep(0.05)
         said = cause(log.read_bytes()[begin:].decode("utf-8", "replace"))
         raise IsocheckError(f"{self.title} did not start: {said or problem}")
 
     def _make_folder(self, parent: str) -> str:
-        """A folder of the server's user, in one of ours; that user must get through to it."""
+        """Create a folder of the server's user inside ours, and let that user pass through ours."""
         folder = os.path.join(parent, "server")
         os.mkdir(folder, 0o700)
         if self._user() is not None:
-            os.chmod(parent, 0o711)  # noqa: S103 - through, without seeing what else is there
-        self._own(folder)
+            os.chmod(parent, 0o711)  # noqa: S103 - may pass, but not list
+        self._give_to_user(folder)
         return folder
 
-    def _keep(self) -> None:
+    def _start_watchdog(self) -> None:
         self._watchdog = subprocess.Popen(
             module_command("plume_py.collect.orphan_watchdog", os.path.dirname(self.folder)),
             stdin=subprocess.PIPE,
@@ -268,7 +272,7 @@ class ManagedServer(ABC):
         )
 
     def _environment(self) -> dict[str, str]:
-        """Only what programs need: settings for other servers must not reach ours."""
+        """Return only the variables that programs need: settings for other servers must not reach ours."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
         return {**kept, MARK: os.path.dirname(self.folder)}
 
@@ -284,23 +288,23 @@ class ManagedServer(ABC):
         user = self._user()
         return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
-    def _own(self, path: str | int) -> None:
+    def _give_to_user(self, path: str | int) -> None:
         user = self._user()
         if user is not None:
             os.chown(path, user.pw_uid, user.pw_gid)
 
 
 def cause(output: str) -> str:
-    """Return why a server's program failed: the first line of its output that is an error, else the last line.
+    """Return why a server's program failed: the first error line of its output, otherwise the last line.
 
-    Programs clean up after an error, and the last line is about that.
+    The last line alone would mislead, because programs clean up after an error and report that last.
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody has at the moment."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The table of a run: its name, errors while it is made, its removal, and the removal of what other runs have left."""
+"""Manage the table of a run: its name, setup errors, its removal, and tables that abandoned runs left."""
 
 import calendar
 import math
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import Adapter, first_line
+from plume_py.collect.adapter import Adapter, NotSearchedError, first_line
 from plume_py.collect.deadline import in_time
 
-# Seconds that the removal of the table may take after a failure.
+# Seconds for the removal of the table after a failure.
 REMOVED_WITHIN = 1.0
-# The time in UTC at which the run began, and a random number. Nothing else is ever removed.
+# Start of the run in UTC, and a random number. Tables with other names are never removed.
 _NAME = re.compile("isocheck_([0-9]{8}t[0-9]{6})_[0-9a-f]{8}", re.ASCII)
 _TIME = "%Y%m%dt%H%M%S"
-# Seconds between two signs of life of a run; and between two looks for one, before its table is removed.
+# Seconds between two signs of life of a run, and between two checks for one before its table is removed.
 BEAT, SECOND_LOOK = 2.0, 3.0
-# Where a database cannot know whether a run is alive: seconds after which its table counts as abandoned.
+# Seconds after which a table counts as abandoned if the database does not know whether its run is alive.
 OLD = 86_400.0
 
 _own: set[str] = set()  # tables of this process
@@ -29,19 +29,20 @@ _own: set[str] = set()  # tables of this process
 
 @dataclass
 class Cleaned:
-    """What became of the tables of other runs."""
+    """The tables of other runs that ``clean`` removed or kept."""
 
     removed: list[str] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)  # and why
+    kept: dict[str, str] = field(default_factory=dict)  # with the reason
+    not_searched: str = ""  # why the adapter did not look for tables
 
 
 def new_name() -> str:
-    """Return the name of a run's table."""
+    """Return a new name for a run's table."""
     return f"isocheck_{time.strftime(_TIME, time.gmtime())}_{secrets.token_hex(4)}"
 
 
 def is_name(table: str) -> bool:
-    """Return whether a table of this name is a run's."""
+    """Return whether this is the name of a run's table."""
     return _NAME.fullmatch(table) is not None
 
 
@@ -58,15 +59,17 @@ def is_old(table: str) -> bool:
 
 
 def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
-    """Remove the tables that abandoned runs have left, never one of a run that may be alive.
+    """Remove the tables that abandoned runs left, but no table of a run that may be alive.
 
-    What cannot be removed by ``until`` of the monotonic clock is left to a later run.
-
-    A run is alive if it is connected. After a restart of the server it is so again within ``BEAT`` seconds, so it must
-    be missing twice. Where the database cannot know, a run counts as alive for a day.
+    A run is alive if it is connected. After a restart of the server it reconnects within ``BEAT`` seconds, so it must
+    be missing at two checks. If the database does not know, a run counts as alive for a day. Tables that cannot be
+    removed by ``until`` of the monotonic clock are left to a later run.
     """
     cleaned = Cleaned()
-    tables = [table for table in adapter.tables() if is_name(table) and table not in _own]
+    try:
+        tables = [table for table in adapter.tables() if is_name(table) and table not in _own]
+    except NotSearchedError as error:
+        return Cleaned(not_searched=str(error))
     candidates = [table for table in tables if _is_abandoned(adapter, table, cleaned)]
     if candidates and time.monotonic() + SECOND_LOOK < until:
         time.sleep(SECOND_LOOK)
@@ -87,11 +90,12 @@ def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
 
 
 def claim(adapter: Adapter) -> None:
-    """The table of ``adapter`` belongs to this process."""
+    """Mark the table of ``adapter`` as one of this process, so that ``clean`` skips it."""
     _own.add(adapter.setup.table)
 
 
 def _is_abandoned(adapter: Adapter, table: str, cleaned: Cleaned) -> bool:
+    """Return whether the run of ``table`` has ended. If not, note why the table is kept."""
     alive = adapter.is_alive(table)
     if alive:
         cleaned.kept[table] = "its run is still connected"
@@ -104,7 +108,7 @@ def _is_abandoned(adapter: Adapter, table: str, cleaned: Cleaned) -> bool:
 
 @contextmanager
 def setting_up(adapter: Adapter) -> Iterator[None]:
-    """What goes wrong in the database before anything is recorded, in one line."""
+    """Turn an error of the database during setup into one line."""
     try:
         yield
     except IsocheckError:
@@ -117,16 +121,16 @@ def setting_up(adapter: Adapter) -> Iterator[None]:
 
 
 def remove(adapter: Adapter, error: BaseException | None = None) -> None:
-    """Remove the table after a failure; if that fails, too, a line about it goes with ``error``."""
+    """Remove the table after a failure. If that fails as well, add a note to ``error``."""
     guard = adapter.setup.guard
-    guard.cut_all()  # waits of threads that were left behind, which may use the connection of the administrator
-    remaining = removed(adapter, time.monotonic() + REMOVED_WITHIN)
+    guard.cut_all()  # waits of abandoned threads, which may use the admin connection
+    remaining = remove_in_time(adapter, time.monotonic() + REMOVED_WITHIN)
     if remaining and error is not None:
         error.add_note(remaining)
 
 
-def removed(adapter: Adapter, until: float) -> str:
-    """Remove the table by ``until`` of the monotonic clock; returns a line about it if it remains, else nothing."""
+def remove_in_time(adapter: Adapter, until: float) -> str:
+    """Remove the table by ``until`` of the monotonic clock. Return a message if it may remain, otherwise ""."""
     guard = adapter.setup.guard
     guard.end_by(until)
     try:
@@ -141,5 +145,5 @@ def removed(adapter: Adapter, until: float) -> str:
 
 def _remove(adapter: Adapter) -> None:
     with suppress(Exception):
-        adapter.settle()  # or the table may be locked
+        adapter.settle()  # otherwise the table may be locked
     adapter.drop()

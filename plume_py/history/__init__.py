@@ -1,1 +1,1 @@
-"""Histories: the model, and how to build, read and write them."""
+"""Histories: the model, and how to build, generate, read and write them."""

@@ -1,5 +1,10 @@
-"""From the raw columns that a reader filled, in file order, to a checked ``History``."""
+"""Turn the raw columns that a reader filled, in file order, into a checked ``History``.
 
+Steps: sort transactions by session and operations by transaction, number keys and versions densely, find the writer of
+each version, reject ambiguous or contradictory input, and look for an explicit initial transaction.
+"""
+
+import os
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +14,6 @@ from plume_py.base.kernels import dispatch
 from plume_py.base.text import txn_text
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history.init_txn import InitTxn, find_init_txn
-from plume_py.history.intern import intern_keys, intern_versions
 from plume_py.history.model import (
     APPEND,
     COMMITTED,
@@ -27,12 +31,12 @@ from plume_py.history.model import (
     ListReads,
 )
 from plume_py.history.times import NO_TIME, Times
-from plume_py.history.value_codes import Atoms
+from plume_py.history.value_codes import NULL, Atoms
 
 
 @dataclass
 class RawLists:
-    """Lists seen by list reads: ``ops`` in file order, list i is ``values[starts[i]:starts[i + 1]]`` (codes)."""
+    """Lists that list reads returned: ``ops`` in file order; list i is ``values[starts[i]:starts[i + 1]]`` (codes)."""
 
     ops: Int64s
     starts: Int64s
@@ -41,22 +45,22 @@ class RawLists:
 
 @dataclass
 class RawColumns:
-    """What a reader hands over: everything in file order, keys and values as codes, transactions by first line."""
+    """The output of a reader: operations in file order, keys and values as codes, transactions by first line."""
 
     op_kind: Int8s
     op_key: Int64s
     op_value: Int64s
     op_txn: Int32s
-    txn_session: Int32s  # sessions numbered densely
+    txn_session: Int32s  # dense session numbers
     txn_status: Int8s
     sessions: int
     keys: Atoms
     values: Atoms
     initial: int | None
-    initial_declared: bool = False  # the file itself says what its initial state is
-    initial_fixed: bool = False  # the format says so, and no transaction sets it up
-    key_initials: dict[int, int] | None = None  # by key: its own initial value, where keys have that
-    initial_seen: bool = False  # the initial value of any other key is the only one that reads show and none wrote
+    initial_declared: bool = False  # the file states its initial value
+    initial_fixed: bool = False  # the format defines it, and no transaction sets it up
+    key_initials: dict[int, int] | None = None  # initial value by key code, if keys have their own
+    initial_seen: bool = False  # for other keys: the only value that was read and not written
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
     txn_index: Int64s | None = None
@@ -67,7 +71,7 @@ class RawColumns:
 
 
 def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> History:
-    """Order, intern, resolve and check ``raw``; it must not be used afterwards."""
+    """Return the checked history of ``raw``, whose arrays are reused: the caller must not use ``raw`` afterwards."""
     dispatch.prepare(16 * len(raw.op_kind), kernels)
     txn_start = _order(raw)
     op_key, key_code, op_version, items, version_key, version_value = _intern(raw)
@@ -98,7 +102,9 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         txn_index=raw.txn_index,
         times=_times(raw),
         format=format_name,
-        version_initial=_own_initials(raw, key_code, version_key, version_value, version_writer, op_version, txn_start),
+        version_initial=_initial_versions(
+            raw, key_code, version_key, version_value, version_writer, op_version, txn_start
+        ),
         warnings=_unread_duplicates(version_second),
     )
     _reject_odd_times(history)
@@ -109,7 +115,7 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
     return replace(history, init_txn=found, init_guessed=init_txn == "auto" and found != NOBODY)
 
 
-def _own_initials(
+def _initial_versions(
     raw: RawColumns,
     key_code: Int64s,
     version_key: Int32s,
@@ -118,7 +124,7 @@ def _own_initials(
     op_version: Int32s,
     txn_start: Int64s,
 ) -> Bools | None:
-    """Return which versions are initial where each key has an initial value of its own."""
+    """Return which versions are initial if keys have their own initial values, else None."""
     given = raw.key_initials
     if given is None:
         return None
@@ -126,7 +132,7 @@ def _own_initials(
     values = np.array([given.get(code, 0) for code in key_code.tolist()], np.int64)
     unwritten = version_writer == NOBODY
     initial: Bools = stated[version_key] & (version_value == values[version_key])
-    # Reads of transactions that did not commit are never judged, so they decide nothing here.
+    # Reads of transactions that did not commit are never checked, so they decide nothing here.
     committed = np.repeat(raw.txn_status == COMMITTED, np.diff(txn_start))
     read = np.zeros(len(version_key), np.bool_)
     read[op_version[committed & (raw.op_kind == READ)]] = True
@@ -146,14 +152,17 @@ def _own_initials(
 
 
 def _starts(owner: Int32s, owners: int) -> Int64s:
-    """Where the span of each owner begins, given who owns each item."""
+    """Return where the items of each owner begin, given the owner of each item, in order."""
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     return starts
 
 
 def _order(raw: RawColumns) -> Int64s:
-    """Bring transactions into session order and operations into transaction order; most files already are."""
+    """Sort transactions by session and operations by transaction, in place; return ``txn_start``.
+
+    Most files are sorted already, so each sort is skipped if nothing is out of order.
+    """
     transactions = len(raw.txn_session)
     rank = np.arange(transactions, dtype=np.int32)
     if np.any(raw.txn_session[1:] < raw.txn_session[:-1]):
@@ -197,10 +206,13 @@ def _reorder_lists(lists: RawLists, order: Int64s) -> None:
 
 
 def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, Int64s]:
-    """Dense numbers for keys and versions, those inside lists included."""
+    """Number keys and versions densely, with the versions inside lists.
+
+    Return op_key, key_code, op_version, the versions of list items, version_key and version_value.
+    """
     operations = len(raw.op_kind)
     op_key, key_code = intern_keys(raw.op_key)
-    raw.op_key = np.empty(0, np.int64)  # large columns go as soon as they are not needed
+    raw.op_key = np.empty(0, np.int64)  # free large columns as early as possible
     keys, values = op_key, raw.op_value
     if raw.lists is not None:
         of_items = np.repeat(op_key[raw.lists.ops], np.diff(raw.lists.starts))
@@ -212,14 +224,14 @@ def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, In
 
 
 def _times(raw: RawColumns) -> Times | None:
-    """The times that are given, if any; an outcome that is unknown has no end."""
+    """Return the times without the ends of unknown outcomes, or None if no begin is known."""
     if raw.times is None or not np.any(raw.times.begin > NO_TIME):
         return None
     return replace(raw.times, end=np.where(raw.txn_status == UNKNOWN, NO_TIME, raw.times.end))
 
 
 def _reject_odd_times(history: History) -> None:
-    """A transaction ends after its beginning, and after that the next one of its session begins."""
+    """Reject a transaction that ends before it begins, or begins before its predecessor in the session ended."""
     times = history.times
     if times is None:
         return
@@ -270,7 +282,10 @@ def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
 
 
 def _first_ambiguous(history: History, version_second: Int32s) -> tuple[int, int] | None:
-    """The first read, by a committed transaction, of a version that two transactions wrote, in a list or alone."""
+    """Return the first read of a committed transaction whose version two transactions wrote: (operation, version).
+
+    The version may be an item of a list that was read.
+    """
     o = kernels.first_ambiguous_read(
         history.op_kind, history.op_version, history.txn_start, history.txn_status, version_second
     )
@@ -288,7 +303,7 @@ def _first_ambiguous(history: History, version_second: Int32s) -> tuple[int, int
 
 
 def _reject_mixed_use(history: History) -> None:
-    """A key holds a register or a list, not both."""
+    """Reject a key that is used as a register and as a list."""
     if history.lists is None and not np.any(history.op_kind >= READ_LIST):
         return
     scalar_read = history.op_kind == READ
@@ -307,7 +322,7 @@ def _reject_mixed_use(history: History) -> None:
 
 
 def _reject_initial_in_list(history: History) -> None:
-    """The empty list is the initial state, and is kept as the initial value: no element may look like that."""
+    """Reject a list that contains the initial value, which represents the empty list."""
     if history.initial is None:
         return
     found = np.flatnonzero(list_elements(history) & (history.version_value == history.initial))
@@ -320,9 +335,83 @@ def _reject_initial_in_list(history: History) -> None:
 
 
 def list_elements(history: History) -> Bools:
-    """Which versions are elements of lists, appended or read."""
+    """Return which versions are elements of lists, appended or read: shape (versions,)."""
     elements = np.zeros(len(history.version_value), np.bool_)
     elements[history.op_version[history.op_kind == APPEND]] = True
     if history.lists is not None:
         elements[history.lists.items] = True
     return elements
+
+
+# --- dense numbers
+
+# At most this many table entries per code: such a table takes less memory than hashing.
+SPARSE = 2
+
+# Random per process, so that no file can be made whose codes all hash to one slot; 62 bits.
+SECRET = int.from_bytes(os.urandom(8), "big") >> 2
+
+# Codes between -_SAFE and _SAFE can be added and subtracted without overflow.
+_SAFE = 2**62
+
+
+def intern_keys(codes: Int64s) -> tuple[Int32s, Int64s]:
+    """Return the dense number of each code, by first appearance, and the code of each number."""
+    ids = np.empty(len(codes), np.int32)
+    distinct = np.empty(len(codes), np.int64)
+    low, high = _bounds(codes)
+    if high - low < SPARSE * len(codes):
+        table = np.full(high - low + 1, -1, np.int32)
+        found = kernels.intern_dense_keys(codes, low, table, ids, distinct)
+    else:
+        found = kernels.intern_keys(codes, SECRET, ids, distinct)
+    return ids, distinct[:found].copy()
+
+
+def intern_versions(keys: Int32s, codes: Int64s, key_count: int, initial: int | None) -> tuple[Int32s, Int32s, Int64s]:
+    """Return the dense number of each pair (key, code), and the key and the code of each number."""
+    ids = np.empty(len(codes), np.int32)
+    version_key, version_code = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
+    found = _by_table(keys, codes, key_count, NULL if initial is None else initial, ids, version_key, version_code)
+    if found < 0:
+        found = kernels.intern_versions(keys, codes, SECRET, ids, version_key, version_code)
+    return ids, version_key[:found].copy(), version_code[:found].copy()
+
+
+def first_positions(ids: Int32s, count: int) -> Int64s:
+    """Return the first position of each number below ``count`` in ``ids``."""
+    places = np.empty(count, np.int64)
+    places[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    return places
+
+
+def _by_table(
+    keys: Int32s, codes: Int64s, key_count: int, initial: int, ids: Int32s, version_key: Int32s, version_code: Int64s
+) -> int:
+    """Number versions with a table that has an entry for each possible version.
+
+    Return the number of versions, or -1 if the table would have more than SPARSE entries per code. The initial value,
+    which may be far from all other values, has its own entry per key.
+    """
+    low, high = np.full(key_count, _SAFE, np.int64), np.full(key_count, -_SAFE, np.int64)
+    kernels.value_ranges(keys, codes, initial, low, high)
+    if not key_count or low.min() <= -_SAFE or high.max() >= _SAFE:
+        return -1
+    lengths = np.maximum(high - low + 1, 0)
+    most = SPARSE * len(codes)
+    if lengths.max() <= most and key_count + int(lengths.sum()) <= most:  # a range of values per key
+        is_shared, size = False, key_count + int(lengths.sum())
+        first = np.concatenate(([0], np.cumsum(lengths + 1)[:-1]))
+        base = np.where(lengths > 0, first + 1 - low, 0)
+    elif 0 <= high.max() - low.min() < most - key_count:  # one range for all keys
+        is_shared, size = True, key_count + int(high.max() - low.min()) + 1
+        first = np.arange(key_count)
+        base = np.full(key_count, key_count - low.min())
+    else:
+        return -1
+    places = first, base, np.full(size, -1, np.int32)
+    return int(kernels.intern_dense_versions(keys, codes, initial, *places, is_shared, ids, version_key, version_code))
+
+
+def _bounds(codes: Int64s) -> tuple[int, int]:
+    return (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)

@@ -1,4 +1,4 @@
-"""Kernels that turn raw columns into a history's. See ``assemble`` for what they are called with."""
+"""Kernels of ``assemble``: dense numbers, sorting by transaction, writers of versions, overlapping times."""
 
 # mypy: allow-untyped-defs
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def hash_code(code):
-    """Spread a 64-bit code over 62 bits, in steps that never overflow 63 (so that plain Python agrees)."""
+    """Return a 62-bit hash of a 64-bit code. No step exceeds 63 bits, so plain Python computes the same number."""
     h = (code & 0x7FFFFFFF) * 0x5BD1E995 + ((code >> 31) & 0x7FFFFFFF) * 0x2C1B3C6D
     h = (h ^ (h >> 31)) & 0x7FFFFFFF
     return (h * 0x297A2D39) ^ (h >> 11)
 
 
 def grow(table, hashes, count):
-    """A table twice as large, refilled."""
+    """Return a hash table of twice the size with the ``count`` entries of ``table``."""
     mask = 2 * len(table) - 1
     bigger = np.full(2 * len(table), -1, np.int32)
     for i in range(count):
@@ -25,9 +25,9 @@ def grow(table, hashes, count):
 
 
 def intern_keys(codes, secret, ids, distinct):
-    """ids[i] := dense number of codes[i], by first appearance; ``distinct`` gets the codes. Returns how many.
+    """Set ids[i] to the dense number of codes[i], by first appearance; return how many numbers there are.
 
-    ``secret``: see ``intern``.
+    Uses a hash table; ``secret`` (see ``assemble.SECRET``) is mixed into the hash. ``distinct`` gets the codes.
     """
     table = np.full(1 << 12, -1, np.int32)
     hashes = np.empty(len(distinct), np.int64)
@@ -53,7 +53,7 @@ def intern_keys(codes, secret, ids, distinct):
 
 
 def intern_dense_keys(codes, lowest, table, ids, distinct):
-    """The same for codes from ``lowest`` on that are not too far apart: ``table``, full of -1, has a place for each."""
+    """Like ``intern_keys``, for codes close to each other: ``table``, all -1, has an entry per code from ``lowest``."""
     count = 0
     for i in range(len(codes)):
         code = int(codes[i])
@@ -66,11 +66,11 @@ def intern_dense_keys(codes, lowest, table, ids, distinct):
     return count
 
 
-def value_ranges(keys, codes, apart, low, high):
-    """low and high := the least and the greatest code of each key, ``apart`` aside."""
+def value_ranges(keys, codes, initial, low, high):
+    """Set low[key] and high[key] to the least and greatest code of each key, except the code ``initial``."""
     for i in range(len(codes)):
         code = codes[i]
-        if code != apart:
+        if code != initial:
             key = keys[i]
             if code < low[key]:
                 low[key] = code
@@ -78,18 +78,17 @@ def value_ranges(keys, codes, apart, low, high):
                 high[key] = code
 
 
-def intern_dense_versions(keys, codes, apart, first, base, table, shared, ids, version_key, version_code):
-    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
+def intern_dense_versions(keys, codes, initial, first, base, table, shared, ids, version_key, version_code):
+    """Set ids[i] to the dense number of (keys[i], codes[i]), by first appearance; return the count, or -1.
 
-    ``table``, full of -1, has a place for each pair: ``first[key]`` for the code ``apart``, ``base[key] + code`` for
-    every other. ``shared``: the place of a code is that of all keys, and so all but one must do without it; otherwise
-    -1 is returned.
+    ``table``, all -1, has the entry ``first[key]`` for the code ``initial`` and ``base[key] + code`` for others.
+    With ``shared``, keys share the entries of codes; return -1 if two keys have the same code.
     """
     count = 0
     for i in range(len(codes)):
         key = int(keys[i])
         code = int(codes[i])
-        at = first[key] if code == apart else base[key] + code
+        at = first[key] if code == initial else base[key] + code
         v = int(table[at])
         if v < 0:
             version_key[count] = key
@@ -104,9 +103,9 @@ def intern_dense_versions(keys, codes, apart, first, base, table, shared, ids, v
 
 
 def intern_versions(keys, codes, secret, ids, version_key, version_code):
-    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
+    """Like ``intern_keys``, for pairs (keys[i], codes[i]).
 
-    A table entry is the version's number below 31 bits of its hash, so that nearly every probe needs one memory access.
+    A table entry holds 31 bits of the hash above the version's number, so nearly every probe needs one memory access.
     """
     size = 1 << 10
     while size < len(codes) + len(codes) // 4:
@@ -138,7 +137,7 @@ def intern_versions(keys, codes, secret, ids, version_key, version_code):
 
 
 def order_by_txn(op_txn, rank, start, order):
-    """order := the operations sorted by the rank of their transaction, stably (a counting sort)."""
+    """Set ``order`` to the operations sorted by the rank of their transaction, stably (a counting sort)."""
     at = start.copy()
     for i in range(len(op_txn)):
         r = rank[op_txn[i]]
@@ -147,7 +146,7 @@ def order_by_txn(op_txn, rank, start, order):
 
 
 def find_writers(op_kind, op_version, txn_start, version_writer, version_second):
-    """Who wrote each version: the first transaction to do so and, if there is one, a second."""
+    """Set version_writer to the first transaction that wrote each version, and version_second to another one."""
     for t in range(len(txn_start) - 1):
         for o in range(txn_start[t], txn_start[t + 1]):
             if op_kind[o] & 1:
@@ -159,7 +158,7 @@ def find_writers(op_kind, op_version, txn_start, version_writer, version_second)
 
 
 def first_ambiguous_read(op_kind, op_version, txn_start, txn_status, version_second):
-    """The first read, by a committed transaction, of a version that two transactions wrote; or -1."""
+    """Return the first read of a committed transaction whose version two transactions wrote, or -1."""
     for t in range(len(txn_start) - 1):
         if txn_status[t] == 0:
             for o in range(txn_start[t], txn_start[t + 1]):
@@ -169,7 +168,7 @@ def first_ambiguous_read(op_kind, op_version, txn_start, txn_status, version_sec
 
 
 def first_overlap(txn_session, begin, end, no_time):
-    """(a, b): b begins before a, an earlier one of its session, was over, as far as is known; (-1, -1) if none does."""
+    """Return the first (a, b) of one session in which b begins before its predecessor a ended, or (-1, -1)."""
     latest = -1
     for t in range(len(txn_session)):
         if t > 0 and txn_session[t] != txn_session[t - 1]:

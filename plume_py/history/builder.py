@@ -1,4 +1,4 @@
-"""``HistoryBuilder``: histories from code, one transaction at a time. The readers of textual formats use it too."""
+"""Build histories one transaction at a time (``HistoryBuilder``), from code and in the readers of textual formats."""
 
 import re
 from array import array
@@ -14,9 +14,8 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.base.text import with_letter
 from plume_py.history import assemble_kernels as kernels
-from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.history.assemble import RawColumns, RawLists, assemble, intern_keys
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.intern import intern_keys
 from plume_py.history.model import (
     APPEND,
     INITIAL_ID,
@@ -35,27 +34,27 @@ from plume_py.history.value_codes import NULL, Atom, AtomCoder, joined
 from plume_py.levels import CODES, parse_level
 from plume_py.levels.orders import unknown_level
 
-# Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
+# This many pending operations become columns, so that a long stream never exists as objects at once.
 FLUSH_AT = 200_000
 
-# Streams of the value coder: what operations carry, what lists hold, the initial value.
+# Streams of the value coder: values of operations, items of lists, initial values.
 _OPS, _ITEMS, _INITIAL = range(3)
-# Of the key coder, beside operations: the keys that have an initial value of their own.
+# Stream of the key coder, after that of operations: the keys that have their own initial value.
 _INITIAL_KEYS = 1
 
 KINDS = {"r": READ, "w": WRITE, "append": APPEND}
 STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
 
-# Ids such as we make up.
+# Ids that look like generated ones.
 _LIKE_OURS = re.compile(r"T('*+)\d++")
 
 
 @dataclass
 class TxnColumns:
-    """Transactions as a kernel finds them: keys and values are integers that stand for themselves, or NULL.
+    """Transactions as columns: keys and values are integers that are their own codes, or NULL.
 
-    Transaction t has the operations ``ends[t]`` to ``ends[t + 1]``; list i belongs to the operation ``list_ops[i]`` and
-    has the items ``list_ends[i]`` to ``list_ends[i + 1]``. Sessions are integers; who has no time has NO_TIME.
+    Transaction t has the operations ``ends[t]`` to ``ends[t + 1]``. List i belongs to the operation ``list_ops[i]``
+    and has the items ``list_ends[i]`` to ``list_ends[i + 1]``. Sessions are integers; an unknown time is NO_TIME.
     """
 
     kinds: Int8s
@@ -76,7 +75,7 @@ class TxnColumns:
 
 
 class HistoryBuilder:
-    """Collects transactions; each session's must come in session order, sessions may interleave freely.
+    """Collects transactions, in session order within each session; sessions may interleave.
 
     >>> builder = HistoryBuilder(initial=0)
     >>> builder.add("alice", [("w", "x", 1)])
@@ -95,13 +94,12 @@ class HistoryBuilder:
         initials: Mapping[Any, Any] | None = None,
         per_second: int | None = None,
     ) -> None:
-        """``initial`` is what a read of the initial state shows.
+        """``initial`` is the value that a read of the initial state returns.
 
-        ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
-        transaction may take its place. ``fixed``: it is more than a custom, and none ever does. ``implicit_initial``:
-        there is an initial state that nobody wrote. ``initials``: by key, the initial value that the key has instead of
-        ``initial``, where keys have initial values of their own; it is read at the end. ``per_second``: the ticks of
-        the clock that tells the times.
+        ``declared``: the history states this value; otherwise it is the format's convention, which an explicit first
+        transaction can replace. ``fixed``: no transaction can replace it. ``implicit_initial``: an initial state
+        exists that no transaction wrote. ``initials``: the initial value by key, for keys that have their own; read
+        when the history is built. ``per_second``: the clock's ticks per second.
         """
         if isinstance(initial, list | tuple) and initial:
             raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
@@ -114,7 +112,7 @@ class HistoryBuilder:
         self._sessions: dict[Hashable, int] = {}
         self._txn_session, self._txn_line, self._txn_index = array("i"), array("i"), array("q")
         self._txn_status, self._txn_level = bytearray(), bytearray()
-        self._timed, self._begin, self._end = array("q"), array("q"), array("q")  # of those that have times
+        self._timed, self._begin, self._end = array("q"), array("q"), array("q")  # transactions with times
         self._labels: list[str | int | None] = []
         self._pending: list[Sequence[Any]] = []
         self._pending_ops = 0
@@ -127,11 +125,11 @@ class HistoryBuilder:
         self._list_lengths: list[Int64s] = []
 
     def session(self, name: Hashable) -> int:
-        """Make sure that a session exists, even if it stays empty; its number."""
+        """Return the number of a session, which is created if it does not exist; it may stay empty."""
         return self._sessions.setdefault(name, len(self._sessions))
 
     def ids(self) -> set[str | int | None]:
-        """The ids that transactions have been given so far."""
+        """Return the ids of the transactions so far."""
         return set(self._labels)
 
     def add(
@@ -149,7 +147,7 @@ class HistoryBuilder:
     ) -> None:
         """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value).
 
-        ``line`` and ``index``, for reports, say where it stands in its file: of all or of none.
+        ``line`` and ``index`` are its position in the file, for reports: give them for all transactions or for none.
         ``begin`` and ``end`` are times of one clock, for real-time order.
         """
         if status not in STATUS:
@@ -206,11 +204,11 @@ class HistoryBuilder:
         return np.array([self.session(name) for name in distinct.tolist()], np.int32)[ids]
 
     def build(self, *, format: str = "code", init_txn: InitTxn = "auto") -> History:
-        """The history; the builder is spent afterwards."""
+        """Return the history; the builder must not be used afterwards."""
         return assemble(self.columns(), format, init_txn)
 
     def columns(self) -> RawColumns:
-        """The raw columns (what a reader returns); the builder is spent afterwards."""
+        """Return the raw columns, as a reader does; the builder must not be used afterwards."""
         self._flush()
         self._keys.encode(list(self._initials or ()), _INITIAL_KEYS)
         (keys, initial_keys), key_atoms = self._keys.finish()
@@ -256,7 +254,7 @@ class HistoryBuilder:
         return RawLists(joined(self._list_ops, np.int64), np.concatenate(([0], np.cumsum(lengths))), items)
 
     def _flush(self) -> None:
-        """Turn what is pending into columns; no loop over operations runs in Python unless lists are among them."""
+        """Turn pending operations into columns. Only lists need a Python loop over operations."""
         ops = list(chain.from_iterable(self._pending))
         self._pending, self._pending_ops = [], 0
         if not ops:
@@ -274,7 +272,7 @@ class HistoryBuilder:
         self._ops += len(ops)
 
     def _take_lists(self, kinds: bytearray, values: list[Any]) -> list[Any]:
-        """Move lists aside; what stays in ``values`` is the last element, whose writer the read saw."""
+        """Move lists to their own columns; return ``values`` with the last element in place of each list."""
         listed = [i for i, value in enumerate(values) if type(value) is list or type(value) is tuple]
         lists = [values[i] for i in listed]
         for i, value in zip(listed, lists, strict=True):
@@ -293,7 +291,7 @@ def _extend(column: "array[int]", more: npt.NDArray[Any]) -> None:
 
 
 def time_of(given: int | None) -> int:
-    """A time that was given, or NO_TIME."""
+    """Return the given time, or NO_TIME for None. Raise InputError for anything but a 64-bit integer."""
     if given is None:
         return NO_TIME
     if type(given) is not int or not NO_TIME < given < -NO_TIME:
@@ -302,7 +300,7 @@ def time_of(given: int | None) -> int:
 
 
 def bad_operation(ops: Iterable[Any]) -> InputError:
-    """What to say of the first of ``ops`` that is none."""
+    """Return the error for the first of ``ops`` that is not an operation."""
     for op in ops:
         if not isinstance(op, list | tuple) or len(op) != 3 or op[0] not in ("r", "w", "append"):
             break
@@ -312,7 +310,7 @@ def bad_operation(ops: Iterable[Any]) -> InputError:
 
 
 def _labels(names: list[str | int | None]) -> Labels:
-    """Transaction names; a name may stand only once."""
+    """Return the labels of transactions. Raise InputError for an id that occurs twice or is reserved."""
     given = [name for name in names if name is not None]
     seen: set[str] = set()
     for name in given:
@@ -325,7 +323,7 @@ def _labels(names: list[str | int | None]) -> Labels:
 
 
 def _unused_prefix(names: Iterable[str]) -> str:
-    """T, or T with as many quotes as it takes: a made-up id must not meet a given one."""
+    """Return T with as many quotes as needed so that no generated id equals a given one."""
     found = (_LIKE_OURS.fullmatch(name) for name in names)
     taken = {len(match[1]) for match in found if match}
     return "T" + "'" * next(quotes for quotes in count() if quotes not in taken)

@@ -1,4 +1,4 @@
-"""Which format is this? By content first, then by extension."""
+"""Detect the format of a history by content, then by file extension."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from plume_py.history.source import Source
 
 _SPACE = b" \t\r\n\x0c\xef\xbb\xbf,"
 
-# What Jepsen writes into the folder of a run whatever becomes of it; history.txt there is no text of Plume's.
+# Files that Jepsen writes into the folder of every run. Then history.txt is Jepsen's and not Plume text.
 OF_A_JEPSEN_RUN = frozenset(("jepsen.log", "test.fressian", "test.jepsen"))
 
 _HISTORIES_OF_A_RUN = frozenset(("history.edn", "history.txt"))
@@ -18,11 +18,11 @@ _HOW_TO_GET_EDN = (
     '(jepsen.store/write-history! (jepsen.store/test "FOLDER")), in the REPL of the test, writes history.edn'
 )
 
-# How a file in Jepsen's binary format begins.
+# The first bytes of Jepsen's binary format.
 _JEPSEN_BINARY = b"JEPSEN"
 
-# Tried in order on the first bytes, once leading space is gone. Comments and space are taken whole and never given back
-# (``*+``), so that no file can make a pattern try again and again.
+# Tried in order on the first bytes, without leading space. Comments and space are matched possessively (``*+``), so
+# that no file can make a pattern backtrack.
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("plume", re.compile(rb"(#[^\n]*+\n\s*+)*+[rw]\(\s*-?\d")),
     ("isopredict", re.compile(rb"(READ|WRITE) KEY\[|(INSERT|DELETE|CONTAINS)\[[^\[\]\n]*+\] (to|from|in) Set\[")),
@@ -45,7 +45,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
 
 
 def detect(source: Source) -> str:
-    """The name of the format of ``source``."""
+    """Return the name of the source's format. Raise InputError if it has none."""
     if source.is_folder:
         return _detect_folder(source)
     head = source.head()
@@ -63,7 +63,7 @@ def detect(source: Source) -> str:
 
 
 def format_of(head: bytes) -> str | None:
-    """The format that the first bytes of a file show, if they show one."""
+    """Return the format that the first bytes of a file show, or None."""
     text = head.lstrip(_SPACE)
     for name, pattern in _PATTERNS:
         if pattern.match(text):
@@ -72,7 +72,7 @@ def format_of(head: bytes) -> str | None:
 
 
 def _looks_like_bincode(head: bytes) -> bool:
-    """Five 64-bit numbers of plausible size and a short string, as dbcop's header has."""
+    """Return whether ``head`` is dbcop's header: five 64-bit numbers of plausible size, then a short string."""
     if len(head) < 48:
         return False
     numbers = [int.from_bytes(head[i : i + 8], "little") for i in range(0, 48, 8)]
@@ -80,7 +80,7 @@ def _looks_like_bincode(head: bytes) -> bool:
 
 
 def _detect_folder(source: Source) -> str:
-    """A folder that is one history: it then reads from the file inside, or stays a folder of logs."""
+    """Return the format of a folder that is one history; change ``source.path`` to the file that holds it, if any."""
     names = _names(source.path)
     if _HISTORIES_OF_A_RUN.isdisjoint(names) and not OF_A_JEPSEN_RUN.isdisjoint(names):
         raise InputError(

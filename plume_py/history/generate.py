@@ -1,13 +1,13 @@
-"""Histories that keep a chosen level by construction: a workload really executed on a small multi-version store.
+"""Generate histories that satisfy a chosen level, by executing a random workload on a multi-version store.
 
-Transactions commit one after another, the sessions interleaved at random, and this commit order CM is the witness of
-the level: a read returns the newest version, by CM, among those the transaction can see.
+Transactions commit one after another, with the sessions interleaved at random. This commit order CM is the witness of
+the level: a read returns the newest version, in CM, among the versions that its transaction sees.
 
 =====  ======================================================  =========================================================
 level  what a transaction sees                                 why its level holds
 =====  ======================================================  =========================================================
-SER    everything committed                                    it runs alone
-PC     a prefix of CM, its session's past included             every SO or WR predecessor lies in the prefix
+SER    everything committed                                    transactions run one after another
+PC     a prefix of CM that contains its session's past         every SO or WR predecessor lies in the prefix
 SI     as PC, and the prefix reaches every version it writes   of two writers of a key the later has seen the earlier
 TCC    what its session knows; sessions learn from each other  what a session learns comes with all its causes
 PSI    as TCC, and it first learns each version it overwrites  version order is part of what is visible
@@ -15,7 +15,7 @@ RA     its session's past, of others all but the latest few    its direct predec
 RC     for each read a prefix of CM, none shorter than before  what it read from earlier is in every later prefix
 =====  ======================================================  =========================================================
 
-SSER is SER with times: every transaction begins before and ends after its commit, and its session waits for that.
+SSER is SER with times: every transaction begins before its commit and ends after it, and its session waits for the end.
 """
 
 from typing import Literal
@@ -30,7 +30,7 @@ from plume_py.history.assemble import RawColumns, assemble
 from plume_py.history.model import COMMITTED, History, Int32s
 from plume_py.history.times import Times
 from plume_py.history.value_codes import Atoms
-from plume_py.levels import STRONGEST, STRONGEST_FIRST, sees
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, visibility_bits
 from plume_py.levels.orders import REALTIME, level_of, strong_name
 
 Distribution = Literal["uniform", "zipfian", "hotspot"]
@@ -41,11 +41,11 @@ GUARANTEES = (STRICT, *STRONGEST_FIRST)
 # Ticks of the clock from one commit to the next.
 TICKS = 4
 
-# Of the hotspot distribution: this share of the operations touches that share of the keys.
+# Hotspot distribution: this share of the operations accesses that share of the keys.
 HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
 ZIPF_EXPONENT = 1.0
 
-# A snapshot may lag behind by about twice as many commits as there are sessions at work, within reason: versions are
+# A snapshot lags behind by at most twice as many commits as there are sessions, and by at most this many: versions are
 # searched from the newest back.
 MAX_LAG = 500
 
@@ -61,9 +61,9 @@ def generate(
     distribution: Distribution = "uniform",
     seed: int = 0,
 ) -> History:
-    """A history that keeps ``guarantee``; ``transactions`` per session, ``operations`` per transaction.
+    """Return a history that satisfies ``guarantee``; ``transactions`` per session, ``operations`` per transaction.
 
-    Keys and values are integers, values count up per key from 1, and 0 is the initial value.
+    Keys and values are integers. The values of a key count up from 1, and 0 is the initial value.
     """
     _check(guarantee, sessions, transactions, operations, read_share, keys, distribution)
     rng = np.random.default_rng(seed)
@@ -72,13 +72,15 @@ def generate(
     order = _commit_order(rng, sessions, transactions)
     lag = rng.integers(0, min(2 * sessions, MAX_LAG) + 1, total, dtype=np.int32)
     peer = rng.integers(0, sessions, total, dtype=np.int32)
-    peer[rng.random(total) < 0.5] = -1  # nothing learnt before this transaction
+    peer[rng.random(total) < 0.5] = -1  # learns from no session before this transaction
     op_kind = (rng.random(count, dtype=np.float32) >= read_share).astype(np.uint8)
     op_key = draw_keys(rng, distribution, keys, count)
     op_value = np.empty(count, np.int64)
     dispatch.prepare(4 * count + sessions * total, kernels)
     salt = int(rng.integers(1, 2**30))
-    kernels.execute(sees(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
+    kernels.execute(
+        visibility_bits(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value
+    )
     raw = RawColumns(
         op_kind=op_kind,
         op_key=op_key.astype(np.int64),
@@ -97,7 +99,7 @@ def generate(
 
 
 def commit_order(sessions: int, transactions: int, seed: int = 0) -> Int32s:
-    """The order in which the transactions of ``generate`` commit, by their numbers in the history."""
+    """Return the order in which the transactions of ``generate`` commit, by their numbers in the history."""
     order = _commit_order(np.random.default_rng(seed), sessions, transactions)
     by_session = np.argsort(order, kind="stable")
     committed = np.empty(len(order), np.int32)
@@ -106,12 +108,12 @@ def commit_order(sessions: int, transactions: int, seed: int = 0) -> Int32s:
 
 
 def _commit_order(rng: np.random.Generator, sessions: int, transactions: int) -> Int32s:
-    """The session of each commit."""
+    """Return the session of each commit."""
     return rng.permutation(np.repeat(np.arange(sessions, dtype=np.int32), transactions))
 
 
 def _times(rng: np.random.Generator, order: Int32s, sessions: int, transactions: int) -> Times:
-    """A span around the commit of each; between two commits of a session one ends, and then the next begins."""
+    """Return a time span around each commit. Between two commits of a session one span ends and the next begins."""
     commits = np.argsort(order, kind="stable").reshape(sessions, transactions) * TICKS + TICKS // 2
     gaps = np.diff(commits, axis=1, append=commits[:, -1:] + TICKS * sessions) - 1
     end = commits + (rng.random(commits.shape) * gaps).astype(np.int64)
@@ -121,7 +123,7 @@ def _times(rng: np.random.Generator, order: Int32s, sessions: int, transactions:
 
 
 def draw_keys(rng: np.random.Generator, distribution: Distribution, keys: int, count: int) -> Int32s:
-    """``count`` keys below ``keys``; zipfian and hotspot prefer small ones."""
+    """Return ``count`` random keys below ``keys``; zipfian and hotspot prefer small ones."""
     if distribution == "uniform":
         return rng.integers(0, keys, count, dtype=np.int32)
     if distribution == "zipfian":
@@ -149,6 +151,7 @@ def _check(
     keys: int,
     distribution: str,
 ) -> None:
+    """Raise InputError for parameters out of range."""
     if guarantee not in GUARANTEES:
         raise InputError(f"cannot generate for the level {guarantee!r:.40}", hint=f"use one of {' '.join(GUARANTEES)}")
     if distribution not in DISTRIBUTIONS:

@@ -1,7 +1,6 @@
-"""A small multi-version store that executes a workload, one transaction after another in commit order.
+"""Execute a generated workload on a small multi-version store, one transaction after another in commit order.
 
-What a transaction sees depends on the level only, which comes as bits (levels.table); ``generate`` explains why each
-rule keeps its level.
+The bits of the level (``levels.table``) decide which versions a transaction sees; ``generate`` explains each rule.
 """
 
 # mypy: allow-untyped-defs
@@ -10,26 +9,26 @@ import numpy as np
 
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
-# AT_COMMIT alone: how many transactions of another session may be missing from what it shows.
+# AT_COMMIT alone: a transaction misses fewer than this many of the last transactions of another session.
 MISSING = 4
 
 
 def scramble(number, salt):
-    """A pseudo-random number below 2**31, in steps that never overflow 63 bits (so that plain Python agrees)."""
+    """Return a pseudo-random number below 2**31. No step exceeds 63 bits, so plain Python computes the same number."""
     h = (number & 0x7FFFFFFF) * 0x41C64E6D + ((number >> 31) + salt) * 0x2545F491
     h = ((h ^ (h >> 29)) & 0x7FFFFFFF) * 0x369DEA0F
     return (h ^ (h >> 31)) & 0x7FFFFFFF
 
 
 def join(seen, session, other):
-    """``session`` learns what ``other`` knows."""
+    """Add what session ``other`` has seen to what ``session`` has seen: the maximum of two vectors."""
     for p in range(len(seen)):
         if seen[other, p] > seen[session, p]:
             seen[session, p] = seen[other, p]
 
 
 def learn_versions(seen, session, op_kind, op_key, begin, end, newest, writer, order, place):
-    """WRITERS: before it overwrites a version, a transaction must have seen it."""
+    """WRITERS: make the session see each version that its transaction will overwrite."""
     for o in range(begin, end):
         if op_kind[o] == 1:
             version = newest[op_key[o]]
@@ -40,7 +39,7 @@ def learn_versions(seen, session, op_kind, op_key, begin, end, newest, writer, o
 
 
 def newest_overwritten(horizon, op_kind, op_key, begin, end, newest, writer):
-    """WRITERS of a prefix: the horizon, moved past every version that the transaction overwrites."""
+    """WRITERS of a prefix: return the horizon, moved past every version that the transaction overwrites."""
     for o in range(begin, end):
         if op_kind[o] == 1:
             version = newest[op_key[o]]
@@ -50,14 +49,14 @@ def newest_overwritten(horizon, op_kind, op_key, begin, end, newest, writer):
 
 
 def first_before(version, horizon, previous, writer):
-    """The newest version that committed before ``horizon``."""
+    """Return the newest version that committed before ``horizon``, or -1."""
     while version >= 0 and writer[version] >= horizon:
         version = previous[version]
     return version
 
 
 def first_seen(version, session, seen, previous, writer, order, place):
-    """The newest version that the session's vector covers."""
+    """Return the newest version that the session's vector covers, or -1."""
     while version >= 0:
         c = writer[version]
         if place[c] < seen[session, order[c]]:
@@ -67,7 +66,10 @@ def first_seen(version, session, seen, previous, writer, order, place):
 
 
 def first_arrived(version, now, session, committed, salt, previous, writer, order, place):
-    """AT_COMMIT alone: the newest version that arrived; each transaction misses the last few of every other session."""
+    """AT_COMMIT alone: return the newest version that has arrived at the session, or -1.
+
+    Each transaction misses the last few transactions of every other session.
+    """
     while version >= 0:
         p = order[writer[version]]
         if p == session:
@@ -79,7 +81,10 @@ def first_arrived(version, now, session, committed, salt, previous, writer, orde
 
 
 def execute(sees, order, lag, peer, salt, operations, keys, op_kind, op_key, op_value):
-    """Fill ``op_value``: order[c] is the session of commit c, and the operations stand session by session."""
+    """Fill ``op_value`` and return the number of versions.
+
+    ``order[c]`` is the session of commit c. Operations are stored session by session.
+    """
     transactions = len(order)
     sessions = int(order.max()) + 1 if transactions else 0
     per_session = transactions // max(sessions, 1)
@@ -87,7 +92,7 @@ def execute(sees, order, lag, peer, salt, operations, keys, op_kind, op_key, op_
     previous, writer, made_value = np.empty(writes, np.int32), np.empty(writes, np.int32), np.empty(writes, np.int32)
     newest, made = np.full(keys, -1, np.int32), np.zeros(keys, np.int32)
     own = np.full(keys, -1, np.int32)  # the last transaction that wrote the key
-    place = np.empty(transactions, np.int32)  # of a commit in its session
+    place = np.empty(transactions, np.int32)  # position of a commit in its session
     committed, last = np.zeros(sessions, np.int32), np.full(sessions, -1, np.int32)
     vectors = sees & (TRANSITIVE | PREFIX) == TRANSITIVE
     seen = np.zeros((sessions if vectors else 1, sessions if vectors else 1), np.int32)
@@ -114,7 +119,7 @@ def execute(sees, order, lag, peer, salt, operations, keys, op_kind, op_key, op_
                 own[k] = c
                 op_value[o] = made[k]
             elif own[k] == c:
-                op_value[o] = made[k]  # transactions run one by one: the last value made is this one's own
+                op_value[o] = made[k]  # transactions run one by one, so the last value is its own
             else:
                 if vectors:
                     version = first_seen(newest[k], s, seen, previous, writer, order, place)

@@ -1,15 +1,15 @@
 """Find the transaction that sets up the initial state of a history.
 
-Some collectors record one: a first transaction, alone in its session, that writes every key once and reads nothing.
-The choice ``auto`` takes it as the initial state, before everything else, except in these cases:
+Some collectors record such a transaction: the first one, alone in its session, that writes every key once and reads
+nothing. With the choice ``auto``, it is taken as the initial state, except in these cases:
 
-- A read saw the format's own initial value (0, null), so the database began without this transaction.
+- A read returned the format's own initial value (0, null), so the database began without this transaction.
 - The file declares an initial value, and this transaction writes another.
-- The format has an initial state of its own that no transaction sets up (Jepsen: nil).
+- The format has its own initial state that no transaction sets up (Jepsen: nil).
 
-A client's transaction can look the same, so ``auto`` is a guess, and a level that is violated only by this guess holds.
-A history that satisfies a level under the guess also satisfies it with an ordinary first transaction: put that
-transaction first in the commit order. So ``check`` decides a level that is violated again, without the guess.
+A client's transaction can have the same shape, so ``auto`` is a guess, and a level that only the guess violates holds.
+If a history satisfies a level with the guess, it also satisfies the level without it: put that transaction first in the
+commit order. So ``check`` decides a violated level again without the guess.
 """
 
 from dataclasses import replace
@@ -26,9 +26,9 @@ InitTxn = Literal["auto", "first", "none"]
 
 
 def find_init_txn(history: History, choice: InitTxn, declared: bool, fixed: bool = False) -> int:
-    """The number of the initial transaction, or NOBODY.
+    """Return the number of the initial transaction, or NOBODY.
 
-    ``declared``: the file states its initial value; ``fixed``: its format has one, and it is never written.
+    ``declared``: the file states its initial value. ``fixed``: the format has an initial value that is never written.
     """
     if choice == "none" or (choice == "auto" and fixed) or history.transactions == 0:
         return NOBODY
@@ -55,7 +55,7 @@ def as_ordinary(history: History, declared: bool = False) -> History:
 
 
 def _problem(history: History) -> str:
-    """Why the first transaction cannot be an initial one; empty if it can."""
+    """Return why the first transaction cannot be an initial one; empty if it can."""
     end = int(history.txn_start[1])
     kinds, keys = history.op_kind[:end], history.op_key[:end]
     if history.txn_status[0] != COMMITTED:
@@ -64,7 +64,7 @@ def _problem(history: History) -> str:
         return "it is not alone in its session, or there is no other session"
     if not np.all(kinds & 1) or np.any(kinds >= READ_LIST):
         return "it does something other than plain writes"
-    # What did not commit does not matter: its keys need no initial value.
+    # Keys that only uncommitted transactions access need no initial value.
     committed = np.repeat(history.txn_status == COMMITTED, np.diff(history.txn_start))
     if len(np.unique(keys)) != len(keys) or len(keys) != len(np.unique(history.op_key[committed])):
         return "it does not write every key exactly once"
@@ -75,7 +75,7 @@ def _problem(history: History) -> str:
 
 
 def _implicit_initial_read(history: History) -> bool:
-    """Did a committed transaction read the format's initial value of a key to which nobody wrote that value?"""
+    """Return whether a committed transaction read the initial version of a key."""
     initial = history.initial_versions
     if not np.any(initial):
         return False
@@ -86,6 +86,6 @@ def _implicit_initial_read(history: History) -> bool:
 
 
 def _writes_other(history: History) -> bool:
-    """Does the first transaction write anything but the format's initial value?"""
+    """Return whether the first transaction writes a value other than the format's initial value."""
     written = history.version_value[history.op_version[: int(history.txn_start[1])]]
     return bool(np.any(written != history.initial))

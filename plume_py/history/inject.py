@@ -1,7 +1,7 @@
-"""Plants single anomalous patterns (TAPs) in a history, each on fresh keys and in fresh sessions.
+"""Plant anomalous patterns in a history, each on new keys and in new sessions.
 
-Nothing else of the history changes: its transactions keep their numbers, and no planted transaction shares a key with
-them. Each recipe shows exactly its own pattern and no other one.
+The transactions of the history keep their numbers and share no key with a planted transaction. Each recipe shows
+exactly its own pattern.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True)
 class Injection:
-    """One planted pattern: its letter, the numbers of its transactions in the new history, and its keys."""
+    """One planted pattern: its name, its transactions in the new history, and its keys."""
 
     tap: str
     transactions: tuple[int, ...]
     keys: tuple[Atom, ...]
 
 
-# A recipe: sessions separated by "|", their transactions by ";", operations as kind, key, value; "!" before a
-# transaction aborts it. Value 0 is the initial one; a value that is only read was written by nobody.
+# A recipe: sessions separated by "|", their transactions by ";", operations as kind, key, value. "!" marks an aborted
+# transaction. Value 0 is the initial one; a value that is only read has no writer.
 RECIPES: dict[str, tuple[str, ...]] = {
     "a": ("rx9", "wx1 | rx9"),
     "b": ("!wx1 | rx1",),
@@ -47,7 +47,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
     "n": ("wx1 wy1 | wx2 wz1 | ry1 wu1 | rz1 wv1 | ru1 rx2 | rv1 rx1",),
 }
 
-# The same for what breaks strong levels only; each shows what it is called and nothing weaker.
+# Recipes that only strong levels forbid; each shows the pattern of its name and no weaker one.
 STRONG_RECIPES: dict[str, tuple[str, ...]] = {
     "lost-update": ("wx1 | rx1 wx2 | rx1 wx3", "rx0 wx1 | rx0 wx2"),
     "write-skew": ("wx1 wy1 | rx1 ry1 wx2 | rx1 ry1 wy2", "rx0 ry0 wx1 | rx0 ry0 wy1"),
@@ -55,7 +55,7 @@ STRONG_RECIPES: dict[str, tuple[str, ...]] = {
     "read-only-anomaly": ("rx0 ry0 wx1 | ry0 wy1 | rx0 ry1",),
 }
 
-# The same for what only real time forbids, in histories with times: "@2-3" is when a transaction began and ended.
+# Recipes that only real time forbids, for histories with times: "@2-3" is the begin and end of a transaction.
 TIMED_RECIPES: dict[str, tuple[str, ...]] = {
     "stale-read": ("wx1 @0-1 | rx0 @2-3", "wx1 @0-1 | rx1 wx2 @2-3 | rx1 @4-5"),
     "non-monotonic-snapshot": ("wx1 @0-9 | rx1 @1-2 | rx0 @3-4", "wx1 @0-1 | rx1 wx2 @2-9 | rx2 @3-4 | rx1 @5-6"),
@@ -65,7 +65,7 @@ ALL_RECIPES = RECIPES | STRONG_RECIPES | TIMED_RECIPES
 
 
 class _Planted(NamedTuple):
-    """The planted transactions, flat; keys and versions numbered from 0."""
+    """The planted transactions as columns; keys and versions are numbered from 0."""
 
     session: list[int]
     status: list[int]
@@ -75,11 +75,11 @@ class _Planted(NamedTuple):
     op_version: list[int]
     versions: dict[tuple[int, int], int]  # (key, digit of the recipe) -> number
     writers: dict[int, int]  # version -> transaction
-    spans: list[tuple[int, int] | None]  # when each began and ended, if its recipe says so
+    spans: list[tuple[int, int] | None]  # begin and end of each, if the recipe has times
 
 
 def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[History, list[Injection]]:
-    """``history`` with ``counts[tap]`` more instances of each pattern, and where they are."""
+    """Return ``history`` with ``counts[tap]`` new instances of each pattern, and the planted instances."""
     for tap, count in counts.items():
         if tap not in ALL_RECIPES or count < 0:
             known = f"the letters a to n, {', '.join((*STRONG_RECIPES, *TIMED_RECIPES))}"
@@ -89,7 +89,7 @@ def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     taps = [tap for tap in sorted(counts) for _ in range(counts[tap])]
     taps = [taps[i] for i in rng.permutation(len(taps))]
-    # An explicit initial transaction has no value for fresh keys, and some formats have no initial state at all.
+    # An explicit initial transaction has no value for new keys, and some formats have no initial state.
     has_initial = history.initial is not None and history.init_txn == NOBODY
     planted = _Planted([], [], [], [], [], [], {}, {}, [])
     spans: list[tuple[str, range, range]] = []
@@ -111,7 +111,7 @@ def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[
 
 
 def _plant(planted: _Planted, recipe: str, first_key: int, rng: np.random.Generator) -> int:
-    """Add one recipe, its sessions in random order; returns how many keys it used."""
+    """Add one recipe with its sessions in random order; return how many keys it uses."""
     names: dict[str, int] = {}
     sessions = recipe.split("|")
     for i in rng.permutation(len(sessions)):
@@ -143,9 +143,9 @@ def _plant_transaction(
 
 
 def _append(history: History, planted: _Planted, keys: int, names: list[str]) -> History:
-    """The columns of ``history`` with those of ``planted`` behind them."""
+    """Return ``history`` with the planted transactions after its own."""
     txns, key_at, version_at = history.transactions, len(history.key_code), len(history.version_key)
-    key_atoms, key_code = _fresh(history.keys, history.key_code, keys)
+    key_atoms, key_code = _new_keys(history.keys, history.key_code, keys)
     values, digit_code = _digits(history)
     writer = [txns + planted.writers[v] if v in planted.writers else NOBODY for v in range(len(planted.versions))]
     new_sessions = planted.session[-1] + 1 if planted.session else 0
@@ -180,7 +180,7 @@ def _longer(column: npt.NDArray[Number], more: npt.ArrayLike) -> npt.NDArray[Num
 
 
 def _more_times(times: Times | None, spans: list[tuple[int, int] | None]) -> Times | None:
-    """With the times of the planted ones, after all others, if they have any."""
+    """Return the times with the times of planted transactions added, all later than the history's own."""
     if times is None:
         return None
     late = max(int(times.begin.max(initial=0)), int(times.end.max(initial=0))) + 1
@@ -189,12 +189,12 @@ def _more_times(times: Times | None, spans: list[tuple[int, int] | None]) -> Tim
 
 
 def _unused(codes: Int64s, count: int) -> Int64s:
-    """The smallest numbers that are not among ``codes``."""
+    """Return the ``count`` smallest numbers that are not among ``codes``."""
     return np.setdiff1d(np.arange(len(codes) + count, dtype=np.int64), codes)[:count]
 
 
-def _fresh(atoms: Atoms, codes: Int64s, count: int) -> tuple[Atoms, Int64s]:
-    """``count`` new keys: small integers, or names where the history has a table of keys."""
+def _new_keys(atoms: Atoms, codes: Int64s, count: int) -> tuple[Atoms, Int64s]:
+    """Return ``count`` new keys: small integers, or names if the history has a table of keys."""
     if atoms.table is None:
         return atoms, _unused(codes, count)
     known = set(atoms.table)
@@ -203,7 +203,7 @@ def _fresh(atoms: Atoms, codes: Int64s, count: int) -> tuple[Atoms, Int64s]:
 
 
 def _digits(history: History) -> tuple[Atoms, dict[int, int]]:
-    """The value code of each digit of a recipe: 0 is the initial value, the others are integers unlike it."""
+    """Return the value code of each digit of a recipe: 0 is the initial value, the others are other integers."""
     integers = [i for i in range(1, 11) if i != history.initial_value][:9]
     initial = {} if history.initial is None else {0: history.initial}
     table = history.values.table
@@ -216,7 +216,7 @@ def _digits(history: History) -> tuple[Atoms, dict[int, int]]:
 
 
 def _more_labels(labels: Labels, names: list[str]) -> Labels:
-    """Labels for the planted ones, where the file named its own."""
+    """Return the labels with ``names`` added for planted transactions or sessions, if the file names its own."""
     if labels.names is None:
         return labels
     if isinstance(labels.names, np.ndarray):

@@ -1,4 +1,4 @@
-"""``load``: from a path to a ``History``, whatever the format."""
+"""Load a history of any format from a path."""
 
 import os
 
@@ -12,15 +12,15 @@ from plume_py.history.source import Source
 
 
 def load(path: str | os.PathLike[str], *, format: str | None = None, init_txn: InitTxn = "auto") -> History:
-    """Read the history at ``path`` ("-" is standard input); raises ``InputError`` if that cannot be done.
+    """Return the history at ``path`` ("-" is standard input). Raise ``InputError`` if it cannot be read.
 
-    The format is recognised by content unless ``format`` names it; ``.gz``, ``.xz`` and ``.zst`` are unpacked.
+    The format is detected by content unless ``format`` names it; ``.gz``, ``.xz`` and ``.zst`` are unpacked.
     """
     return load_source(Source(path), format=format, init_txn=init_txn)
 
 
 def load_source(source: Source, *, format: str | None = None, init_txn: InitTxn = "auto") -> History:
-    """The same for a source that may have been looked at before; it is closed in any case."""
+    """Return the history of a source, whose first bytes may have been read before; close the source in any case."""
     name = source.name
     if format is not None and format not in FORMATS:
         raise InputError(f"unknown format {format!r:.40}", hint=f"use one of {' '.join(FORMATS)}")

@@ -1,8 +1,8 @@
 """The history model: columns of operations, transactions and sessions.
 
-Transactions are numbered densely, session by session and in session order, so that the session order of a session is
-``t - 1 -> t``; operations are numbered transaction by transaction, in program order. A *version* is a pair of a key and
-a value: what a write makes and a read sees. Reads are resolved by comparing version numbers, never values.
+Transactions are numbered session by session and in session order, so session order is ``t - 1 -> t``. Operations are
+numbered transaction by transaction, in program order. A *version* is a pair of a key and a value: a write creates it, a
+read returns it. The checker matches reads and writes by version number and never compares values.
 """
 
 from collections.abc import Iterator
@@ -21,24 +21,24 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# Operation kinds: bit 0 says that it writes, bit 1 that the key holds a list.
+# Operation kinds: bit 0 is set for writes, bit 1 for operations on lists.
 READ, WRITE, READ_LIST, APPEND = 0, 1, 2, 3
 
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 STATUS_NAMES = ("committed", "aborted", "unknown")
 
-# How reports call the initial state where they would name a transaction; no transaction may have this id.
+# The name of the initial state in reports, in place of a transaction; no transaction may have this id.
 INITIAL_ID = "(initial state)"
 
 # ``version_writer`` of a version that no transaction wrote.
 NOBODY = -1
 
-# Where the number of a transaction would stand that one reads from: the initial state.
+# The writer of a read that returns the initial state, in place of a transaction's number.
 INITIAL = -1
 
 
 class Op(NamedTuple):
-    """One operation as people write it: ``kind`` is "r", "w" or "append"; a list read has a tuple as its value."""
+    """One operation in readable form: ``kind`` is "r", "w" or "append"; the value of a list read is a tuple."""
 
     kind: str
     key: Atom
@@ -46,20 +46,20 @@ class Op(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """One transaction as people write it."""
+    """One transaction in readable form."""
 
     id: str | int
     session: str | int
     status: str
     level: str | None
     ops: tuple[Op, ...]
-    begin: int | None = None  # by the history's clock, where it is known
+    begin: int | None = None  # by the history's clock, if known
     end: int | None = None
 
 
 @dataclass(frozen=True)
 class ListReads:
-    """The whole lists behind the list reads: ``ops`` are ascending, list i is ``items[starts[i]:starts[i + 1]]``."""
+    """The lists that list reads returned: ``ops`` ascend; list i is ``items[starts[i]:starts[i + 1]]`` (versions)."""
 
     ops: Int64s
     starts: Int64s
@@ -68,7 +68,7 @@ class ListReads:
 
 @dataclass(frozen=True)
 class Labels:
-    """Names given by the file; positions where it gave none."""
+    """Names of transactions or sessions: from the file, or else made from the number."""
 
     names: tuple[str | int | None, ...] | Int64s | None = None
     prefix: str = ""
@@ -92,24 +92,24 @@ class History:
     txn_session: Int32s
     txn_status: Int8s
     txn_level: Int8s | None  # 0: none declared; else 1 + index into levels.NAMES
-    txn_line: Int32s | None  # line of the file on which it begins, where the format has lines
+    txn_line: Int32s | None  # line of the file on which it begins, if the format has lines
     session_start: Int32s  # transactions of s: session_start[s] .. session_start[s + 1]
     version_key: Int32s
     version_value: Int64s  # codes of ``values``
-    version_writer: Int32s  # the transaction that wrote it, or NOBODY
+    version_writer: Int32s  # the transaction that wrote the version, or NOBODY
     key_code: Int64s  # codes of ``keys``
     keys: Atoms
     values: Atoms
-    initial: int | None  # code of the value that stands for the initial state; None: there is no implicit one
+    initial: int | None  # code of the value that represents the initial state; None: no implicit initial state
     lists: ListReads | None
     txn_label: Labels
     session_label: Labels
-    txn_index: Int64s | None = None  # of the operation that completes it, where the format numbers operations (Jepsen)
-    times: Times | None = None  # when they began and ended, where that is known
-    txn_node: tuple[str, ...] | None = None  # where they ran, for those who write it on; "" where that is not known
+    txn_index: Int64s | None = None  # index of the completing operation, if the format numbers operations (Jepsen)
+    times: Times | None = None  # when transactions began and ended, if known
+    txn_node: tuple[str, ...] | None = None  # the node of each transaction, "" if unknown; set by ``nodes.with_nodes``
     init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
-    init_guessed: bool = False  # nothing but its look says so: see ``history.init_txn``
-    version_initial: Bools | None = None  # the initial versions, where each key has an initial value of its own
+    init_guessed: bool = False  # recognized only by its shape: see ``history.init_txn``
+    version_initial: Bools | None = None  # the initial versions, if keys have their own initial values
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())
 
@@ -120,30 +120,28 @@ class History:
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are."""
         return len(self.session_start) - 1
 
     @property
     def transactions(self) -> int:
-        """How many transactions there are, whatever their outcome."""
+        """Number of transactions, whatever their outcome."""
         return len(self.txn_session)
 
     @property
     def operations(self) -> int:
-        """How many operations there are."""
         return len(self.op_kind)
 
     def key(self, key: int) -> Atom:
-        """The spelling of a key."""
+        """Return key number ``key`` as the history spells it."""
         return self.keys.spell(int(self.key_code[key]))
 
     def value(self, version: int) -> Atom:
-        """The spelling of a version's value."""
+        """Return the value of a version as the history spells it."""
         return self.values.spell(int(self.version_value[version]))
 
     @property
     def initial_versions(self) -> Bools:
-        """The versions that no transaction wrote and that are the initial ones of their keys."""
+        """Which versions are the initial version of their key: shape (versions,)."""
         if self.version_initial is not None:
             return self.version_initial
         if self.initial is None:
@@ -153,17 +151,17 @@ class History:
 
     @property
     def initial_values(self) -> dict[Atom, Atom]:
-        """The initial values of keys that have one of their own."""
+        """The initial value by key, for keys that have their own initial value."""
         own = np.flatnonzero(self.version_initial) if self.version_initial is not None else ()
         return {self.key(int(self.version_key[v])): self.value(int(v)) for v in own}
 
     @property
     def initial_value(self) -> Atom:
-        """The value that stands for the initial state in this history's format."""
+        """The value that represents the initial state in this history's format."""
         return None if self.initial is None else self.values.spell(self.initial)
 
     def transaction(self, t: int) -> Transaction:
-        """Transaction ``t`` as people write it."""
+        """Return transaction ``t`` in readable form."""
         from plume_py.levels import NAMES
 
         declared = 0 if self.txn_level is None else int(self.txn_level[t])
@@ -178,7 +176,7 @@ class History:
         )
 
     def op(self, o: int) -> Op:
-        """Operation ``o`` as people write it."""
+        """Return operation ``o`` in readable form."""
         kind = int(self.op_kind[o])
         key = self.key(int(self.op_key[o]))
         if kind == READ_LIST and self.lists is not None:
@@ -188,12 +186,12 @@ class History:
         return Op(("r", "w", "r", "append")[kind], key, self.value(int(self.op_version[o])))
 
     def __iter__(self) -> Iterator[list[Transaction]]:
-        """Session by session, as people write them (for small histories and tests)."""
+        """Yield the transactions of each session in readable form (for small histories and tests)."""
         for s in range(self.sessions):
             yield [self.transaction(t) for t in range(self.session_start[s], self.session_start[s + 1])]
 
     def place(self, t: int) -> str:
-        """Where transaction ``t`` stands in its file: a line, or the native format's path."""
+        """Return the position of transaction ``t`` in its file: a line, or a path in native JSON."""
         if self.txn_line is not None and self.txn_line[t] > 0:
             return f"line {self.txn_line[t]}"
         s = int(self.txn_session[t])

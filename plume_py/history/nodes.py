@@ -1,6 +1,6 @@
-"""The nodes that transactions ran on, where a native history names them.
+"""The nodes on which transactions ran, if a native history names them.
 
-No verdict depends on them, so they are no part of reading a history: only who shows or rewrites it looks for them.
+No verdict depends on nodes, so the readers skip them. Commands that print or convert a history read them here.
 """
 
 import os
@@ -17,7 +17,7 @@ _MARK = b'"node"'
 
 
 class NodeEntry(msgspec.Struct):
-    """A transaction, as far as it says where it ran."""
+    """The id and the node of a transaction."""
 
     id: str | int | None = None
     node: str = ""
@@ -31,9 +31,9 @@ _lines, _documents = msgspec.json.Decoder(NodeEntry), msgspec.json.Decoder(_Docu
 
 
 def placed_in(path: str, format: str | None, largest: int | None = None) -> dict[int, NodeEntry]:
-    """The transactions of a document by their number, of JSON Lines by their line; none if no node is named.
+    """Return the transactions that name a node: by number for JSON, by line for JSON Lines.
 
-    A document of more than ``largest`` bytes is not read again.
+    A JSON file of more than ``largest`` bytes is not read again.
     """
     if format not in ("json", "jsonl") or not os.path.isfile(path):
         return {}
@@ -43,7 +43,7 @@ def placed_in(path: str, format: str | None, largest: int | None = None) -> dict
     try:
         return dict(_of_document(source) if format == "json" else _of_lines(source))
     except (OSError, IsocheckError, msgspec.MsgspecError, RecursionError):
-        return {}  # a remark of another kind, or a file that has changed meanwhile
+        return {}  # a "node" field of another type, or the file has changed
     finally:
         source.close()
 
@@ -64,7 +64,7 @@ def _of_lines(source: Source) -> Iterator[tuple[int, NodeEntry]]:
 
 
 def with_nodes(history: History, path: str) -> History:
-    """``history``, which was read from the file at ``path``, with the nodes that the file names."""
+    """Return ``history``, which was read from the file at ``path``, with the nodes that the file names."""
     placed = placed_in(path, history.format)
     places: Iterable[int] = range(history.transactions)
     if history.format == "jsonl":
@@ -77,7 +77,7 @@ def with_nodes(history: History, path: str) -> History:
 
 
 def placed_as(history: History, whole: History) -> History:
-    """``history``, a part of ``whole``, with the nodes of its transactions, which have the same names there."""
+    """Return ``history``, a part of ``whole``, with the nodes of its transactions, which it finds by id."""
     if whole.txn_node is None:
         return history
     named = {whole.txn_label[t]: node for t, node in enumerate(whole.txn_node)}

@@ -1,4 +1,4 @@
-"""The example histories that come along: one for each pattern, and the demo."""
+"""The example histories that are installed with isocheck: the demo, and one history per pattern."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,10 +7,10 @@ from plume_py.base.errors import IsocheckError
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import PATTERNS
 
-# Installed beside the package, or in the checkout that it runs from.
+# In an installation, and in a checkout.
 _FOLDERS = (Path(__file__).parent.parent / "samples", Path(__file__).parent.parent.parent / "histories")
 
-# Patterns whose example is not found by its letter.
+# Patterns without a letter, whose example has another file name.
 _EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
     "incompatible-order": "CI/list-incompatible-order",
@@ -24,14 +24,14 @@ _EXAMPLES = {
 
 
 class Sample(NamedTuple):
-    """A history, and the levels that its pattern is shown at."""
+    """An example history and the levels at which its pattern shows."""
 
     path: Path
     levels: tuple[str, ...]
 
 
 def folder() -> Path:
-    """Where the samples are."""
+    """Return the folder of the examples. Raise IsocheckError if they are not installed."""
     for path in _FOLDERS:
         if (path / "demo.json").is_file():
             return path
@@ -39,12 +39,12 @@ def folder() -> Path:
 
 
 def demo() -> Path:
-    """A small history that breaks causal consistency."""
+    """Return the path of a small history that violates causal consistency."""
     return folder() / "demo.json"
 
 
 def example_of(pattern: str) -> Sample | None:
-    """The history that shows a pattern, if there is one."""
+    """Return the example of a pattern, or None if there is none."""
     if pattern in _EXAMPLES:
         paths = [folder() / f"{_EXAMPLES[pattern]}.json"]
     else:

@@ -1,4 +1,4 @@
-"""The sizes and the shape of a history."""
+"""Sizes and shape of a history, for ``isocheck stats``."""
 
 from dataclasses import dataclass
 
@@ -14,23 +14,23 @@ HOT_KEYS = 5
 
 @dataclass(frozen=True)
 class TimeStats:
-    """How long transactions took, in ticks, and how many of them at one time; of those whose both ends are known."""
+    """Durations in ticks and concurrency of the transactions whose begin and end are known."""
 
     ticks_per_second: int | None
-    begun: int  # whose beginning is known
-    ended: int
-    timed: int  # both
+    begun: int  # transactions with a known begin
+    ended: int  # with a known end
+    timed: int  # with both
     shortest: int | None
     median: int | None
     longest: int | None
-    overlapping: int  # ran at the same time as another one
+    overlapping: int  # transactions that overlapped another one
     most_at_once: int
     mean_at_once: float
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What ``isocheck stats`` shows."""
+    """The statistics that ``isocheck stats`` prints."""
 
     format: str
     sessions: int
@@ -57,7 +57,7 @@ class Stats:
 
 
 def stats(history: History) -> Stats:
-    """Count everything once."""
+    """Return the statistics of a history."""
     lengths = np.diff(history.txn_start)
     longest = int(np.argmax(lengths)) if len(lengths) else -1
     writes = int(np.count_nonzero(history.op_kind & 1))
@@ -111,7 +111,7 @@ def _hot_keys(history: History) -> list[tuple[Atom, int]]:
 def _times(times: Times) -> TimeStats:
     begun, ended = times.begin > NO_TIME, times.end > NO_TIME
     begin, end = times.begin[begun & ended], times.end[begun & ended]
-    # the longest that 64 bits can tell apart have no room in as many bits with a sign
+    # unsigned: the difference of two signed 64-bit times may not fit in a signed one
     durations = np.sort(end.astype(np.uint64) - begin.astype(np.uint64)).tolist()
     at_once = _at_once(begin, begin, end)
     span = int(np.max(end)) - int(np.min(begin)) if durations else 0
@@ -130,6 +130,6 @@ def _times(times: Times) -> TimeStats:
 
 
 def _at_once(until: Int64s, begin: Int64s, end: Int64s) -> Int64s:
-    """Of each: how many began up to ``until`` and had not ended when it began, itself included."""
+    """Return, for each transaction, how many began up to ``until`` and had not ended when it began, with itself."""
     begun = np.searchsorted(np.sort(begin), until, side="right")
     return begun - np.searchsorted(np.sort(end), begin, side="left")

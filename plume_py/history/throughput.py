@@ -1,10 +1,10 @@
-"""How fast a run went: what ended when, and how long it had taken, over the time of the run and as a whole."""
+"""Throughput and latency of a recorded run, over time and as a whole."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# A run is divided into about that many stretches of time at most, of one of these lengths in seconds or whole minutes.
+# A run has at most about STRETCHES time slices, each of one of these lengths in seconds, or of whole minutes.
 STRETCHES = 40
 LENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0)
 
@@ -13,7 +13,7 @@ STATUSES = ("committed", "aborted", "unknown")
 
 @dataclass(frozen=True)
 class Latency:
-    """Of committed transactions, in milliseconds: what half of them, 95 and 99 % stayed within, and the longest."""
+    """Latency of committed transactions in milliseconds: percentiles and the maximum."""
 
     median: float
     p95: float
@@ -23,7 +23,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of the run: its beginning and length in seconds, and how many ended in it in which way."""
+    """A time slice of the run: its start and length in seconds, and how many transactions ended in it, by status."""
 
     start: float
     seconds: float
@@ -32,13 +32,12 @@ class Stretch:
 
     @property
     def committed_per_second(self) -> float:
-        """Throughput."""
         return self.counts["committed"] / self.seconds
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault of the run, from when to when, in seconds from its beginning."""
+    """An injected fault: its name, and its start and end in seconds from the start of the run."""
 
     what: str
     start: float
@@ -47,7 +46,10 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Speed:
-    """Of a whole run. ``asked``: so many transactions were to begin per second, and latency counts from then on."""
+    """Throughput and latency of a run.
+
+    ``asked`` is the requested transactions per second; latency then counts from the time a transaction was due.
+    """
 
     seconds: float
     asked: float | None
@@ -56,14 +58,14 @@ class Speed:
     disturbances: tuple[Disturbance, ...] = ()
 
 
-# When a transaction ended and how long it had taken, in seconds, and its place in ``STATUSES``.
+# When a transaction ended and how long it took, in seconds, and the index of its status in ``STATUSES``.
 Ended = tuple[float, float, int]
 
 
 def speed(
     ended: Iterable[Ended], seconds: float, asked: float | None = None, disturbances: Iterable[Disturbance] = ()
 ) -> Speed:
-    """Of these transactions, in a run that took ``seconds``."""
+    """Return the throughput and latency of these transactions, in a run that took ``seconds``."""
     everyone = sorted(ended)
     seconds = max(seconds, everyone[-1][0] if everyone else 0.0, 1e-3)
     length = _length(seconds)
@@ -77,7 +79,7 @@ def speed(
 
 
 def _length(seconds: float) -> float:
-    """Short enough to see what changes, long enough for many transactions."""
+    """Return the length of a time slice: the shortest for which the run has at most STRETCHES slices."""
     minutes = 60.0 * math.ceil(seconds / STRETCHES / 60.0)
     return next((length for length in LENGTHS if seconds <= STRETCHES * length), minutes)
 

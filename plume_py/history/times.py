@@ -1,7 +1,7 @@
-"""When transactions began and ended, by one clock: what real-time order is made of.
+"""Begin and end times of transactions by one clock; real-time order is derived from them.
 
-t1 comes before t2 in real time if t1 is known to have ended before t2 began. Who has an unknown outcome has no end: it
-may take effect at any time after its beginning.
+t1 precedes t2 in real time if t1 is known to have ended before t2 began. A transaction with an unknown outcome has no
+end, because it may take effect at any time after it began.
 """
 
 from dataclasses import dataclass, replace
@@ -9,33 +9,33 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-# In place of a time that is not known.
+# The value for an unknown time.
 NO_TIME = int(np.iinfo(np.int64).min)
 
 
 def known(time: np.int64 | int) -> int | None:
-    """A time, or None."""
+    """Return the time as an int, or None if it is NO_TIME."""
     return None if time == NO_TIME else int(time)
 
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """By transaction: its first and its last moment, or NO_TIME; ``per_second`` ticks of the clock, where known."""
+    """Begin and end of each transaction, or NO_TIME; ``per_second`` is the clock's ticks per second, if known."""
 
     begin: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     per_second: int | None = None
 
     def taken(self, order: npt.NDArray[np.int64]) -> "Times":
-        """The times of these transactions."""
+        """Return the times of the transactions in ``order``."""
         return replace(self, begin=self.begin[order], end=self.end[order])
 
     def seconds(self, time: int) -> float | None:
-        """A time in seconds, or in ticks of a clock of which no more is known; None for one that is not known."""
+        """Return a time in seconds, or in ticks if their length is unknown; None if the time is unknown."""
         return None if time == NO_TIME else time / (self.per_second or 1)
 
     def spelled(self, time: int) -> str:
-        """A time for people."""
+        """Return a time as text, in seconds where the length of a tick is known."""
         if self.per_second is None:
             return str(time)
         digits = len(str(self.per_second - 1)) if self.per_second > 1 else 0

@@ -1,7 +1,7 @@
-"""Atoms: the keys and values of a history, as 64-bit codes whose spelling is kept.
+"""Code the keys and values of a history ("atoms") as 64-bit integers, and spell them again.
 
-Nearly every large history uses plain integers, and then a code IS the integer (and ``NULL`` stands for null). Only a
-history that also has strings or huge numbers pays for a table. Integers and strings never mix: 1 and "1" differ.
+In most large histories all atoms are integers or null. Then the code is the integer itself, and ``NULL`` stands for
+null. Histories with strings or larger integers need a table. Integers and strings never mix: 1 and "1" differ.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,22 +16,27 @@ from plume_py.base.errors import InputError
 Atom = int | str | None
 Codes = npt.NDArray[np.int64]
 
-# The one 64-bit integer that never stands for itself.
+# The code of null: the only 64-bit integer that is not its own code.
 NULL = -(2**63)
 
-# int() and str() of longer numbers take quadratic time; no database hands out such keys.
+# int() and str() take quadratic time; no database has longer keys.
 MAX_DIGITS = 4000
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """How to spell a code: through ``table``, or else the code itself, read as unsigned if ``unsigned``."""
+    """How to spell codes: through ``table``, or else the code itself, as an unsigned integer if ``unsigned``."""
 
     table: tuple[Atom, ...] | None = None
     unsigned: bool = False
 
+    @classmethod
+    def of_bit_patterns(cls, codes: Codes) -> "Atoms":
+        """Return how to spell unsigned 64-bit integers: numbers from 2**63 on have negative codes."""
+        return cls(unsigned=bool(np.any(codes < 0)))
+
     def spell(self, code: int) -> Atom:
-        """The key or value that ``code`` stands for."""
+        """Return the key or value that ``code`` represents."""
         if self.table is not None:
             return self.table[code]
         if code == NULL and not self.unsigned:
@@ -39,7 +44,7 @@ class Atoms:
         return code + 2**64 if self.unsigned and code < 0 else code
 
     def code_of(self, atom: Atom) -> int | None:
-        """The code of ``atom``, or None if it has none in this history."""
+        """Return the code of ``atom``, or None if it has none in this history."""
         if self.table is not None:
             for code, known in enumerate(self.table):
                 if known == atom and type(known) is type(atom):
@@ -55,16 +60,16 @@ class Atoms:
 
 
 def joined(chunks: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
-    """One column; ``chunks`` is empty afterwards, so that memory is given back as early as can be."""
+    """Return the chunks as one column, and empty ``chunks`` to free memory early."""
     column = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0, kind)])
     chunks.clear()
     return column
 
 
 class AtomCoder:
-    """Turns streams of atoms into codes of one table, chunk by chunk.
+    """Code several streams of atoms, chunk by chunk, with one table.
 
-    It begins with integers, which are their own codes, and moves to a table only when it must.
+    Integers are their own codes until another kind of atom arrives; then all streams are coded again with a table.
     """
 
     def __init__(self, what: str, streams: int = 1) -> None:
@@ -73,7 +78,7 @@ class AtomCoder:
         self._table: dict[Atom, int] | None = None
 
     def encode(self, atoms: Sequence[object], stream: int = 0) -> None:
-        """Code one more chunk of a stream."""
+        """Append a chunk of atoms to a stream."""
         kinds = set(map(type, atoms))
         if not kinds <= {int, str, type(None)}:
             self._reject(atoms)
@@ -83,15 +88,15 @@ class AtomCoder:
                 return
             except OverflowError:
                 pass
-        codes = self._through_table(atoms)  # this may recode, and so replace, all streams
+        codes = self._through_table(atoms)  # before the append: this may replace all streams
         self._streams[stream].append(codes)
 
     def add_codes(self, codes: Codes, stream: int = 0) -> None:
-        """One more chunk of a stream, of integers that stand for themselves, and NULL."""
+        """Append a chunk to a stream: integers that are their own codes, and NULL."""
         self._streams[stream].append(codes if self._table is None else self._recode(codes))
 
     def finish(self) -> tuple[list[Codes], Atoms]:
-        """All codes of each stream, and how to spell them."""
+        """Return all codes of each stream, and how to spell them."""
         codes = [joined(chunks, np.int64) for chunks in self._streams]
         self._streams = []
         return codes, Atoms() if self._table is None else Atoms(tuple(self._table))

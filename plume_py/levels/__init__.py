@@ -1,5 +1,5 @@
-"""What an isolation level is (``table``), whom it lets one see (``visibility``), what breaks it (``patterns``), and
-what databases make of it (``databases``)."""
+"""Isolation levels (``table``), their orders (``orders``), visible transactions (``visibility``), anomalies
+(``patterns``), and the levels of databases (``databases``)."""
 
 from plume_py.levels.table import (
     CODES,
@@ -16,9 +16,9 @@ from plume_py.levels.table import (
     Level,
     levels_that_see,
     parse_level,
-    sees,
-    sees_of,
     strongest_weak_level_below,
+    visibility_bits,
+    visibility_column,
     weaker_levels,
 )
 
@@ -37,8 +37,8 @@ __all__ = [
     "Level",
     "levels_that_see",
     "parse_level",
-    "sees",
-    "sees_of",
     "strongest_weak_level_below",
+    "visibility_bits",
+    "visibility_column",
     "weaker_levels",
 ]

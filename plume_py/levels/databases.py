@@ -1,8 +1,12 @@
-"""What databases make of isolation levels: a row for each setting, and a column for each question that is asked of it.
+"""The table of databases and their isolation settings: one row for each setting.
 
-What a setting promises is not what may be counted on, nor how it runs statements. InnoDB's REPEATABLE READ promises
-that no update is lost (``collect`` checks that), may be counted on by readers only (``allocate``), and lets an UPDATE
-see more than a SELECT (``infer``). Some of these are no databases: theories, and the standard.
+A row has separate columns for three commands, because their answers differ. For InnoDB's REPEATABLE READ:
+
+- ``promises`` (collect, test): the level that the vendor promises; no update is lost.
+- ``safe_as`` (allocate): the level that is safe to assume; only for readers.
+- ``model`` (infer): how statements run; an UPDATE reads newer rows than a SELECT.
+
+Some rows describe a theory or the SQL standard instead of a database.
 """
 
 from dataclasses import dataclass
@@ -12,12 +16,12 @@ from plume_py.levels.table import LEVELS
 
 @dataclass(frozen=True)
 class Model:
-    """How statements run, while others commit between them. A transaction's own writes stay with it, and it sees them.
+    """How statements run while other transactions commit between them. A transaction always reads its own writes.
 
-    ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
-    at the first that is a SELECT without FOR UPDATE. A statement that locks takes the rows that match now; or
-    (``find_then_lock``) it finds rows first, and takes those of them that still match and were not deleted since; or
-    (``row_by_row``) it looks at each row when it comes to it, and keeps those that match.
+    - ``select``, ``write``: the state that a statement reads, "current" or "snapshot". The snapshot is taken at the
+      first statement, or with ``late_snapshot`` at the first SELECT without FOR UPDATE.
+    - A locking statement locks the rows that match when it runs. With ``find_then_lock`` it first finds rows, then
+      locks each found row that still matches and was not deleted. With ``row_by_row`` it takes one row at a time.
     """
 
     title: str
@@ -46,7 +50,7 @@ REPEATABLE_READ_ANSI = Model(
 SNAPSHOT = Model("snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
 SERIAL = Model("serializable", is_serial=True)
 
-# Without write locks an UPDATE installs whole rows that were computed earlier.
+# Without write locks, an UPDATE writes whole rows that were computed earlier.
 READ_COMMITTED_PRINTED = Model("read committed as printed: (true, true)", locks_writes=False)
 REPEATABLE_READ_PRINTED = Model(
     "repeatable read as printed: (snapshot, true)", select="snapshot", write="snapshot", locks_writes=False
@@ -55,46 +59,45 @@ REPEATABLE_READ_PRINTED = Model(
 
 @dataclass(frozen=True)
 class Setting:
-    """One isolation level of a database, as the database has it."""
+    """One isolation setting of a database."""
 
-    spelled: str  # as one sets it
-    promises: str | None  # the level that ``collect`` and ``test`` check; None: none of ours
-    safe_as: str | None  # the level that ``allocate`` may count on; None: not offered
-    model: Model | None  # how ``infer`` runs statements; None: it does not
+    name: str  # as in SET TRANSACTION ISOLATION LEVEL
+    promises: str | None  # the level that ``collect`` and ``test`` check; None if isocheck decides none of them
+    safe_as: str | None  # the level that ``allocate`` may assume; None if it does not offer the setting
+    model: Model | None  # how ``infer`` runs statements; None if it does not offer the setting
     why: str  # one sentence
     source: str
-    surprising: bool = False  # then ``test`` says why, beside the verdict
-    readers_only: bool = False  # safe_as is so for transactions that neither write nor lock
-    beside_weaker: str = ""  # the setting that it is no more than, where others run at weaker ones
+    surprising: bool = False  # if so, ``test`` prints ``why`` next to the verdict
+    readers_only: bool = False  # safe_as holds only for transactions that neither write nor lock
+    beside_weaker: str = ""  # the setting that it is equal to if other transactions run at weaker ones
 
     def allows(self, level: str) -> bool:
-        """May its runs be no more than ``level``?"""
+        """Return whether this setting may allow every history that ``level`` allows: ``level`` implies ``safe_as``."""
         return self.safe_as is not None and LEVELS[level].implies(LEVELS[self.safe_as])
 
 
 @dataclass(frozen=True)
 class Database:
-    """A database, or a theory: its settings, in the order in which one would prefer them."""
+    """A database, a theory or the standard, with its settings in order of preference."""
 
     name: str
     title: str
     settings: tuple[Setting, ...]
-    default: str = ""  # the setting where one names none
-    mixture: str = ""  # what ``test`` says of settings side by side
-    note: str = ""  # what ``allocate`` takes into account; empty: it has no such catalogue
+    default: str = ""  # the setting that the database uses by default
+    mixture: str = ""  # the note of ``test`` on transactions at different settings
+    note: str = ""  # the note of ``allocate``; empty if it does not offer the database
 
-    def __getitem__(self, spelled: str) -> Setting:
-        """The setting that is spelled so."""
-        return next(setting for setting in self.settings if setting.spelled == spelled)
+    def __getitem__(self, name: str) -> Setting:
+        return next(setting for setting in self.settings if setting.name == name)
 
-    def spelled(self, isolation: str) -> Setting | None:
-        """The setting that is meant, in whatever case; None if it has none."""
-        return next((setting for setting in self.settings if setting.spelled.lower() == isolation.lower()), None)
+    def setting_named(self, name: str) -> Setting | None:
+        """Return the setting of this name, ignoring case, or None."""
+        return next((setting for setting in self.settings if setting.name.lower() == name.lower()), None)
 
     def runs(self, level: str) -> Setting | None:
-        """The strongest setting that may be no more than ``level``; None if all of them are."""
+        """Return the strongest setting that may allow every history that ``level`` allows, or None."""
         allowed = [setting for setting in self.settings if setting.allows(level)]
-        return max(allowed, key=lambda s: LEVELS[str(s.safe_as)].sees or 0, default=None)
+        return max(allowed, key=lambda s: LEVELS[str(s.safe_as)].visibility or 0, default=None)
 
 
 _MIXISO = "Xiong et al., On Mixing Database Isolation Levels"
@@ -324,15 +327,241 @@ PRINTED = Database(
     ),
 )
 
+DUCKDB = Database(
+    "duckdb",
+    "DuckDB",
+    (
+        Setting(
+            "SNAPSHOT",
+            "SI",
+            None,
+            None,
+            "a transaction reads a snapshot, and fails if it updates a row that another one has updated since",
+            "DuckDB documentation, Concurrency and Transaction Management",
+        ),
+    ),
+)
+
+_ETCD = "etcd documentation, KV API guarantees"
+ETCD = Database(
+    "etcd",
+    "etcd",
+    (
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            None,
+            None,
+            "reads are of one revision, asked of the majority, and writes depend on nothing of it having changed",
+            _ETCD,
+        ),
+        Setting(
+            "SERIALIZABLE READS",
+            "SER",
+            None,
+            None,
+            "reads are of one revision of the member at hand, which etcd calls serializable, and which may be old: a"
+            " session need not see what it has written",
+            _ETCD,
+            surprising=True,
+        ),
+    ),
+    default="SERIALIZABLE",
+)
+
+_REDIS = "Redis documentation, Transactions"
+REDIS = Database(
+    "redis",
+    "Redis, Valkey",
+    (
+        Setting(
+            "WATCH",
+            "SER",
+            None,
+            None,
+            "keys are watched before they are read, and EXEC runs all writes in one step, or none if one has changed",
+            _REDIS,
+        ),
+        Setting(
+            "MULTI",
+            "RC",
+            None,
+            None,
+            "EXEC runs all writes in one step, but what was read before may have changed meanwhile",
+            _REDIS,
+        ),
+    ),
+    default="WATCH",
+)
+
+_STANDARD = "SQL-92, 4.28 SQL-transactions, and SQLAlchemy's documentation of isolation_level"
+SQLALCHEMY = Database(
+    "sqlalchemy",
+    "any database, by SQLAlchemy",
+    (
+        Setting("SERIALIZABLE", "SER", None, None, "what the standard says of the word", _STANDARD),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            None,
+            None,
+            "the standard's rules out lost updates, and so does SI, which databases provide under this name",
+            _STANDARD,
+            surprising=True,
+        ),
+        Setting("SNAPSHOT", "SI", None, None, "where the database has it beside the standard's", _STANDARD),
+        Setting("READ COMMITTED", "RC", None, None, "what the standard says of the word", _STANDARD),
+        Setting(
+            "READ UNCOMMITTED",
+            None,
+            None,
+            None,
+            "read uncommitted promises none of the levels; name one with --expect",
+            _STANDARD,
+            surprising=True,
+        ),
+    ),
+    default="SERIALIZABLE",
+)
+
+_FIREBIRD = "Firebird Language Reference, Transaction Control"
+FIREBIRD = Database(
+    "firebird",
+    "Firebird",
+    (
+        Setting(
+            "SNAPSHOT",
+            "SI",
+            None,
+            None,
+            "a transaction reads the state at its beginning, and fails if it updates a row that changed since",
+            _FIREBIRD,
+        ),
+        Setting(
+            "SNAPSHOT TABLE STABILITY",
+            "SER",
+            None,
+            None,
+            "tables that were touched are locked against the writes of others, which is meant to be serializable",
+            _FIREBIRD,
+            surprising=True,
+        ),
+        Setting("READ COMMITTED", "RC", None, None, "each statement sees what was committed before it", _FIREBIRD),
+    ),
+    default="SNAPSHOT",
+)
+
+# The next three follow the documentation only; nothing was run on them.
+_COCKROACHDB = "CockroachDB documentation, Transactions, Mixed isolation levels"
+COCKROACHDB = Database(
+    "cockroachdb",
+    "CockroachDB",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement sees what was committed before it, and one that meets a newer version is run again",
+            _COCKROACHDB,
+        ),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            None,
+            "transactions behave by their own level, whatever the levels of others are",
+            _COCKROACHDB,
+        ),
+    ),
+    default="SERIALIZABLE",
+    note="SERIALIZABLE is so beside READ COMMITTED, too; there is nothing between them",
+)
+
+_YUGABYTEDB = "YugabyteDB documentation, Transaction isolation levels"
+YUGABYTEDB = Database(
+    "yugabytedb",
+    "YugabyteDB (YSQL)",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement sees what was committed before it; where yb_enable_read_committed_isolation is off, it is"
+            " a snapshot for the whole transaction instead",
+            f"{_YUGABYTEDB}, Read Committed",
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            "SI",
+            None,
+            "YugabyteDB calls it snapshot isolation: who updates what has changed since does not commit",
+            _YUGABYTEDB,
+        ),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            None,
+            "what is read is locked against the writes of all levels until the end",
+            _YUGABYTEDB,
+        ),
+    ),
+    default="READ COMMITTED",
+    note="SERIALIZABLE locks what it reads, against everybody; READ COMMITTED must be switched on"
+    " (yb_enable_read_committed_isolation)",
+)
+
+_TIDB = "TiDB documentation, Transaction Isolation Levels and Pessimistic Transaction Mode"
+TIDB = Database(
+    "tidb",
+    "TiDB",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement of a pessimistic transaction sees what was committed before it, and updates lock the newest"
+            " version",
+            _TIDB,
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            None,
+            None,
+            "it is called snapshot isolation, but in pessimistic transactions, which are usual, an UPDATE looks at the"
+            " newest version and not at the snapshot",
+            _TIDB,
+        ),
+        Setting(
+            "REPEATABLE READ, BEGIN OPTIMISTIC",
+            "SI",
+            "SI",
+            None,
+            "a transaction reads the state at its beginning, and fails if it writes what has changed since",
+            "TiDB documentation, Optimistic Transaction Model",
+        ),
+    ),
+    default="REPEATABLE READ",
+    note="there is no SERIALIZABLE; what needs more than snapshot isolation has to lock (SELECT … FOR UPDATE)",
+)
+
 DATABASES: dict[str, Database] = {
     database.name: database
-    for database in (MIXISO, POSTGRESQL, MYSQL, SQLSERVER, ORACLE, SQLITE, BROKEN, ANSI, PRINTED)
+    for database in (
+        *(MIXISO, POSTGRESQL, MYSQL, SQLSERVER, ORACLE, SQLITE, BROKEN, ANSI, PRINTED),
+        *(COCKROACHDB, YUGABYTEDB, TIDB, DUCKDB, ETCD, REDIS, SQLALCHEMY, FIREBIRD),
+    )
 }
 
-# By the names that servers go by.
+# By the name in the banner of a server.
 _ENGINES = {"PostgreSQL": POSTGRESQL, "MySQL": MYSQL, "MariaDB": MYSQL, "SQLite": SQLITE}
 
 
 def engine(name: str) -> Database | None:
-    """What is known of a server that calls itself so."""
+    """Return the database of a server that reports this name, or None."""
     return _ENGINES.get(name)

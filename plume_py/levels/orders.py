@@ -1,21 +1,21 @@
-"""Which order between transactions a level respects: none, that of each session, or real time.
+"""The order between transactions that a level respects: none, session order, or session order and real time.
 
-In every axiom session order is replaced by nothing, by itself, or by itself together with real time: t1 comes before t2
-if t1 is known to have ended before t2 began (per key: if they also touch a common key). A level with its order is what
-a user asks for; some have names of their own, and Jepsen's names say the order.
+The order takes the position of session order in all axioms. In real time, t1 comes before t2 if t1 is known to have
+ended before t2 began; per key, they must also access a common key. A user requests a level with an order. Some of these
+pairs have a name, such as SSER, and Jepsen's names contain the order.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plume_py.base.text import shorten, similar
-from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, folded, parse_level
+from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, normalized, parse_level
 
 NONE, SESSION, REALTIME, PER_KEY = ORDERS = ("none", "session", "realtime", "realtime-per-key")
 DEFAULT_ORDER = SESSION
-TIMED = frozenset({REALTIME, PER_KEY})  # for these, times must be known
+TIMED = frozenset({REALTIME, PER_KEY})  # orders that need times of transactions
 
-# What an order asks for, in words; and what a level that holds only then allows.
+# MEANING: the meaning of an order in words. IF: what is allowed if a level holds only with this order.
 MEANING = {
     NONE: "what was read from whom is all that counts",
     SESSION: "each session in its order",
@@ -29,13 +29,13 @@ IF = {
 }
 WEAKER = {NONE: (), SESSION: (NONE,), REALTIME: (PER_KEY, SESSION, NONE), PER_KEY: (SESSION, NONE)}
 
-# Names that say the level and its order: a prefix, or one of their own.
+# Names of levels with their order: a prefix, or a name like SSER.
 NAMED = {SESSION: "StrongSession", REALTIME: "Strong"}
 _OWN_NAMES = {(STRONGEST, REALTIME): "SSER"}
 _OWN_SPELLINGS = {"STRICT-1SR": "SSER"}
 _PREFIXES = (("STRONG-SESSION-", SESSION), ("STRONG-", REALTIME), ("STRICT-", REALTIME))
 
-# Names of SQL and of cursors that no level here has, and why.
+# Names of levels that isocheck does not decide, and the reason.
 _NO_LEVELS = {
     "READ-UNCOMMITTED": "isocheck decides no level that weak.",
     "CURSOR-STABILITY": "isocheck cannot decide it, because histories do not record cursors.",
@@ -44,16 +44,16 @@ _NO_LEVELS = {
 
 @dataclass(frozen=True)
 class LevelRequest:
-    """A level as somebody asks for it: what it is called, and what that means."""
+    """A level that a user requests: the name to show, the level, and the order."""
 
     name: str
     level: str
     order: str
 
 
-def level_requests(spelling: str, order: str = DEFAULT_ORDER) -> LevelRequest | None:
-    """What a spelling means where nothing else is said but ``order``; None: no level is called so."""
-    plain = folded(spelling)
+def level_request(spelling: str, order: str = DEFAULT_ORDER) -> LevelRequest | None:
+    """Return the level that ``spelling`` requests, with ``order`` unless the name contains one; None if unknown."""
+    plain = normalized(spelling)
     level = parse_level(plain)
     if level is not None:
         return LevelRequest(level, level, order)
@@ -61,13 +61,13 @@ def level_requests(spelling: str, order: str = DEFAULT_ORDER) -> LevelRequest | 
 
 
 def unknown_level(spelling: str, usable: Iterable[str] = NAMES) -> str:
-    """Return the message for a name that is none of the levels that are ``usable``: it suggests the nearest one."""
+    """Return the message for a name that is not in ``usable``; it suggests the most similar name."""
     names = list(usable)
     spellings = {alias: name for name in names if name in LEVELS for alias in LEVELS[name].aliases}
-    near = similar(folded(spelling), names) or similar(folded(spelling), spellings)
-    if folded(spelling) in _NO_LEVELS:
-        advice = _NO_LEVELS[folded(spelling)]
-    elif near is not None and level_requests(spelling) is None:
+    near = similar(normalized(spelling), names) or similar(normalized(spelling), spellings)
+    if normalized(spelling) in _NO_LEVELS:
+        advice = _NO_LEVELS[normalized(spelling)]
+    elif near is not None and level_request(spelling) is None:
         advice = f"Did you mean {near}?"
     else:
         advice = f"Use one of {', '.join(names)}."
@@ -75,30 +75,30 @@ def unknown_level(spelling: str, usable: Iterable[str] = NAMES) -> str:
 
 
 def level_of(name: str) -> str:
-    """The level behind a name that says its order as well; any other name stays."""
+    """Return the level of a name that contains an order; any other name unchanged."""
     found = _BY_SPELLING.get(name.upper())
     return found.level if found is not None else name
 
 
 def order_in(name: str) -> str | None:
-    """The order that a name says, if it says one."""
+    """Return the order that a name contains, or None."""
     found = _BY_SPELLING.get(name.upper())
     return found.order if found is not None else None
 
 
 def in_lattice_order(names: Iterable[str]) -> list[str]:
-    """Names as they are shown: the levels from weak to strong, then those whose names say an order, then the rest."""
-    places = {name: at for at, name in enumerate(NAMES)}
+    """Return names in the order of output: levels from weak to strong, then names with an order, then others."""
+    positions = {name: at for at, name in enumerate(NAMES)}
 
-    def place(name: str) -> tuple[bool, bool, int, str]:
+    def sort_key(name: str) -> tuple[bool, bool, int, str]:
         level = level_of(name)
-        return level not in places, name not in places, places.get(level, 0), name
+        return level not in positions, name not in positions, positions.get(level, 0), name
 
-    return sorted(names, key=place)
+    return sorted(names, key=sort_key)
 
 
 def strong_name(level: str, order: str) -> str:
-    """What a level with this order is called."""
+    """Return the name of a level with this order."""
     return _OWN_NAMES.get((level, order)) or NAMED[order] + level
 
 

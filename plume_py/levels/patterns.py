@@ -1,7 +1,8 @@
-"""What breaks levels: Plume's 14 transactional anomalous patterns (TAPs), four defects of lists, and the strong ones.
+"""The table of anomalies: Plume's 14 transactional anomalous patterns (TAPs), four of lists, six of strong levels.
 
-One table: the checker, the reports and the documentation all read it. ``t1 -WR(x)-> t3`` is the read in question and t2
-another writer of x; CO is the causal order, CM the commit order that the pattern's own level forces.
+The checker, the reports and the documentation read this table. In conditions, t3 reads key x from t1, and t2 is another
+writer of x. SO is session order, WR reads-from, CO causal order (SO and WR), and CM the commit order that the level of
+the pattern forces. TAPs a to n are from Plume; the other patterns are ours.
 """
 
 from dataclasses import dataclass
@@ -14,14 +15,14 @@ READ_ONLY_ANOMALY, CAUSALITY, CYCLE = "read-only-anomaly", "causality", "cycle"
 
 
 class Kind(Enum):
-    """What it takes to show a pattern."""
+    """The evidence that shows a pattern."""
 
-    READ = auto()  # one read, wrong by itself
+    READ = auto()  # one read
     REREAD = auto()  # two reads of one key by one transaction
-    LIST = auto()  # a list, or two
-    CYCLE = auto()  # a cycle of what is known
-    TRIPLE = auto()  # t1, t2, t3 and x: a level forces t2 before t1, which comes first
-    ARGUMENT = auto()  # no commit order fits, as cases show
+    LIST = auto()  # one or two reads of a list
+    CYCLE = auto()  # a cycle of known edges
+    TRIPLE = auto()  # t1, t2, t3 and x: a level forces t2 before t1, but t1 comes first
+    ARGUMENT = auto()  # a proof by cases that no commit order is possible
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,17 @@ class Pattern:
 
     @property
     def label(self) -> str:
-        """``TAP-k`` for those that have a letter, else the id."""
+        """``TAP-k`` for a pattern of Plume, else the id."""
         return f"TAP-{self.id}" if self.has_letter else self.id
 
     @property
     def title(self) -> str:
-        """``TAP-k FracturedReadCO``, or the name alone where there is no letter."""
+        """``TAP-k FracturedReadCO`` for a pattern of Plume, else the name."""
         return f"{self.label} {self.name}" if self.has_letter else self.name
 
     @property
     def has_letter(self) -> bool:
-        """Is it one of Plume's?"""
+        """Whether it is a pattern of Plume: their ids are letters."""
         return len(self.id) == 1
 
 
@@ -308,16 +309,16 @@ STRONG: dict[str, Pattern] = {
 PATTERNS: dict[str, Pattern] = TAPS | STRONG
 LABELS = frozenset(pattern.label for pattern in PATTERNS.values())
 
-# Reads and lists that are wrong by themselves: they break every level but CI.
+# Patterns that a read or list shows without other transactions; they violate every level except CI.
 BASE: tuple[str, ...] = tuple(tap.id for tap in TAPS.values() if tap.kind in (Kind.READ, Kind.LIST))
 
-# The patterns that the triples (t1, t2, t3, x) can show: by level, first when t1 CO t2, else.
+# The patterns of triples (t1, t2, t3, x) by level: the first if t1 CO t2, the second otherwise.
 TRIPLES = {"RC": "hi", "RA": "kl", "TCC": "mn"}
 ORDERED = ("RC", "RA", "TCC")
 
 
 def forbidden_at(level: str) -> list[str]:
-    """The patterns that count against ``level``, in the order of the table."""
+    """Return the ids of the patterns that violate a weak level, in the order of the table."""
     if level == "CI":
         return ["j"]
     allowed = ORDERED[: ORDERED.index(level) + 1] if level in ORDERED else ORDERED

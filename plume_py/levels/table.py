@@ -1,9 +1,11 @@
-"""The isolation levels: a row each. Whoever wants to know something about a level asks here.
+"""The table of isolation levels, the single source of their properties.
 
-A transaction sees its session's past and whom it read from; of what it sees, it must read the newest version. A level
-says what else is seen, in five bits, and the rest follows from these: which level implies which, whether a commit order
-has to be searched for, and what the kernels ask of a transaction. A transaction that reads a version before t2's has
-missed t2; the definitions speak of a read of x by t3 from t1, and of another writer t2 of x.
+At every level, the earlier transactions of its session and the transactions that it read from are visible to a
+transaction. It must read the newest visible version of a key. Five bits say which further transactions are visible.
+They determine which level implies which, whether a commit order must be searched for, and what the kernels check.
+
+The definitions use t3 for a reader of key x, t1 for the writer that it read from, and t2 for another writer of x. If t3
+reads a version older than t2's, it "misses" t2.
 """
 
 import re
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# What a transaction sees besides. Bits, so that a kernel can ask a whole column; a stronger level has more of them.
-AT_COMMIT = 1  # the same for all its reads; without it, a read sees only whom the transaction has read from so far
-TRANSITIVE = 2  # whom those that it sees, see
-PREFIX = 4  # all that commits before someone it sees (brings TRANSITIVE)
-WRITERS = 8  # every earlier writer of a key that it writes: of two concurrent ones only one commits
-EVERYTHING = 16  # all that commits before it (brings PREFIX and WRITERS)
+# Transactions that are also visible. Bits, so that a kernel can test a whole column; a stronger level has more bits.
+AT_COMMIT = 1  # the same for all reads; without it, a read sees only the transactions that were read from before it
+TRANSITIVE = 2  # all that is visible to a visible transaction
+PREFIX = 4  # all that commit before a visible transaction (implies TRANSITIVE)
+WRITERS = 8  # all earlier writers of a key that it writes: of two concurrent writers only one commits
+EVERYTHING = 16  # all that commit before it (implies PREFIX and WRITERS)
 
 
 @dataclass(frozen=True)
@@ -30,32 +32,34 @@ class Level:
 
     name: str
     title: str
-    sees: int | None  # None: it is not about commit orders
+    visibility: int | None  # the bits above; None if the level does not constrain commit orders
     definition: str
-    rule: str  # how a proof ends
+    rule: str  # the last sentence of a proof
     aliases: tuple[str, ...]
-    jepsen: str  # the weakest of Elle's models that is broken where this one is, sessions aside
-    adya: str = ""  # where one fits
+    jepsen: str  # the weakest of Elle's models that is violated whenever this level is, without sessions
+    adya: str = ""  # Adya's name, if there is one
 
     @property
     def needs_search(self) -> bool:
-        """Does what is seen depend on the commit order? Else the edges that it forces decide."""
-        return bool((self.sees or 0) & (PREFIX | WRITERS | EVERYTHING))
+        """Whether visibility depends on the commit order; if not, the forced edges decide the level."""
+        return bool((self.visibility or 0) & (PREFIX | WRITERS | EVERYTHING))
 
     def implies(self, other: "Level") -> bool:
-        """Does every history that keeps this level keep the other?"""
+        """Return whether every history that satisfies this level satisfies the other."""
         if self is other:
             return True
-        if other.sees is None:  # who sees the same all the time reads a key from one transaction
-            return bool((self.sees or 0) & AT_COMMIT)
-        return self.sees is not None and not other.sees & ~self.sees
+        if other.visibility is None:  # with the same visible set at all reads, a key is read from one transaction
+            return bool((self.visibility or 0) & AT_COMMIT)
+        return self.visibility is not None and not other.visibility & ~self.visibility
 
     @cached_property
     def weaker(self) -> tuple[str, ...]:
-        """The levels directly below it in the lattice, those about commit orders first."""
+        """The levels directly below it in the lattice, levels that constrain commit orders first."""
         below = [LEVELS[name] for name in weaker_levels(self.name)]
         direct = [level for level in below if not any(level is not b and b.implies(level) for b in below)]
-        return tuple(level.name for level in sorted(direct, key=lambda level: (level.sees is None, level.sees)))
+        return tuple(
+            level.name for level in sorted(direct, key=lambda level: (level.visibility is None, level.visibility))
+        )
 
 
 LEVELS: dict[str, Level] = {
@@ -142,62 +146,65 @@ LEVELS: dict[str, Level] = {
 NAMES: tuple[str, ...] = tuple(LEVELS)
 WEAK: tuple[str, ...] = tuple(name for name, level in LEVELS.items() if not level.needs_search)
 
-# The levels that a transaction can run at, since they say something about commit orders; the same, strongest first (a
-# level's bits are a larger number than those of all that it implies); and of these the ones that need a search.
-RUNNABLE: tuple[str, ...] = tuple(name for name, level in LEVELS.items() if level.sees is not None)
-STRONGEST_FIRST: tuple[str, ...] = tuple(sorted(RUNNABLE, key=lambda name: LEVELS[name].sees or 0, reverse=True))
+# RUNNABLE: the levels that a transaction can run at, because they constrain commit orders. STRONGEST_FIRST: the same,
+# sorted by their bits, since the bits of a level are a larger number than the bits of all levels that it implies.
+# STRONG: the levels among them that need a search.
+RUNNABLE: tuple[str, ...] = tuple(name for name, level in LEVELS.items() if level.visibility is not None)
+STRONGEST_FIRST: tuple[str, ...] = tuple(sorted(RUNNABLE, key=lambda name: LEVELS[name].visibility or 0, reverse=True))
 STRONG: tuple[str, ...] = tuple(name for name in STRONGEST_FIRST if LEVELS[name].needs_search)
 STRONGEST, WEAKEST = STRONGEST_FIRST[0], STRONGEST_FIRST[-1]
 
-# Several levels by one word.
+# Names for several levels.
 GROUPS: dict[str, tuple[str, ...]] = {"all": NAMES, "weak": WEAK}
 
-# What a single level is where nothing is said: the strongest that stays available when the network does not.
+# The default level: the strongest that remains available during a network partition.
 DEFAULT = "TCC"
 
-# How a history notes the level of a transaction; 0 where it has none.
+# Codes of levels in a history's column of levels; 0 for a transaction without a level.
 CODES: dict[str, int] = {name: 1 + i for i, name in enumerate(NAMES)}
 
 
-def folded(spelling: str) -> str:
+def normalized(spelling: str) -> str:
     """Return a spelling in capitals, with '-' for spaces and '_', and with the American z."""
     return re.sub(r"[\s_-]+", "-", spelling[:100].strip()).upper().replace("ISAB", "IZAB")
 
 
-_BY_SPELLING = {folded(spelling): level.name for level in LEVELS.values() for spelling in (level.name, *level.aliases)}
+_BY_SPELLING = {
+    normalized(spelling): level.name for level in LEVELS.values() for spelling in (level.name, *level.aliases)
+}
 
 
 def parse_level(spelling: str) -> str | None:
     """Return the canonical name of a level, or None; case, '_', ' ' and '-' make no difference."""
-    return _BY_SPELLING.get(folded(spelling))
+    return _BY_SPELLING.get(normalized(spelling))
 
 
 def weaker_levels(name: str) -> set[str]:
-    """Every level strictly below ``name`` in the lattice."""
+    """Return all levels strictly below ``name`` in the lattice."""
     return {other.name for other in LEVELS.values() if other.name != name and LEVELS[name].implies(other)}
 
 
-def sees(name: str) -> int:
-    """What a transaction at this level sees, as bits."""
-    return LEVELS[name].sees or 0
+def visibility_bits(name: str) -> int:
+    """Return the visibility bits of a level; 0 if it does not constrain commit orders."""
+    return LEVELS[name].visibility or 0
 
 
 def levels_that_see(bits: int, without: int = 0) -> tuple[str, ...]:
-    """The levels at which a transaction sees all of ``bits``, and nothing of ``without``."""
-    return tuple(name for name in RUNNABLE if sees(name) & (bits | without) == bits)
+    """Return the levels that have all of ``bits``, and none of ``without``."""
+    return tuple(name for name in RUNNABLE if visibility_bits(name) & (bits | without) == bits)
 
 
 def strongest_weak_level_below(names: Iterable[str]) -> str:
-    """The strongest level below all of these that needs no search."""
+    """Return the strongest level below all of these that needs no search."""
     common = AT_COMMIT | TRANSITIVE
     for name in names:
-        common &= sees(name)
-    return next(name for name in STRONGEST_FIRST if name in WEAK and not sees(name) & ~common)
+        common &= visibility_bits(name)
+    return next(name for name in STRONGEST_FIRST if name in WEAK and not visibility_bits(name) & ~common)
 
 
-def sees_of(codes: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
-    """A column of codes as a column of bits."""
+def visibility_column(codes: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
+    """Return the visibility bits for each of an array of level codes."""
     import numpy as np
 
-    bits: NDArray[np.uint8] = np.array([0, *map(sees, NAMES)], np.uint8)[codes]
+    bits: NDArray[np.uint8] = np.array([0, *map(visibility_bits, NAMES)], np.uint8)[codes]
     return bits

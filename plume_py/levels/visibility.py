@@ -1,6 +1,6 @@
-"""What the bits of a level mean: whom a transaction sees. For small histories; the kernels restate it in columns.
+"""The meaning of visibility bits: which transactions are visible to a transaction.
 
-Sets of transactions are those of ``base.bits``.
+For small histories, with sets of transactions as of ``base.bits``. The kernels implement the same for columns.
 """
 
 from collections.abc import Sequence
@@ -9,23 +9,26 @@ from plume_py.base.bits import closure
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
-def seen(sees: int, direct: int, rivals: int, before: int, seen_by: Sequence[int], *, placed: bool = False) -> int:
-    """The least set that a transaction sees of those ``before`` it.
+def visible_set(
+    visibility: int, direct: int, rivals: int, before: int, seen_by: Sequence[int], *, placed: bool = False
+) -> int:
+    """Return the smallest set of transactions that may be visible to a transaction; all are in ``before``.
 
-    ``direct``: its session's past, and whom it read from; ``rivals``: those that write a key that it writes;
-    ``seen_by``: what each of those before it sees. ``placed`` says that transactions are numbered in commit order: then
-    a prefix ends with its last member. Else it is taken to be all that came before.
+    ``visibility``: bits of its level. ``direct``: earlier transactions of its session, and its writers.
+    ``rivals``: writers of a key that it writes. ``seen_by``: the visible set of each transaction in ``before``.
+    ``placed``: transactions are numbered in commit order, so a prefix ends with its largest member; otherwise a prefix
+    is all of ``before``.
     """
-    if sees & EVERYTHING or (sees & PREFIX and not placed):
+    if visibility & EVERYTHING or (visibility & PREFIX and not placed):
         return before
     found = direct & before
-    if sees & WRITERS:
+    if visibility & WRITERS:
         found |= rivals & before
-    if sees & PREFIX:
+    if visibility & PREFIX:
         return (1 << found.bit_length()) - 1
-    return closure(found, seen_by.__getitem__) if sees & TRANSITIVE else found
+    return closure(found, seen_by.__getitem__) if visibility & TRANSITIVE else found
 
 
-def reads_from_snapshot(sees: int) -> bool:
-    """Does it take a snapshot, of a prefix, and commit later? Who sees EVERYTHING looks when it commits."""
-    return sees & (PREFIX | EVERYTHING) == PREFIX
+def reads_from_snapshot(visibility: int) -> bool:
+    """Return whether a transaction reads from a snapshot, a prefix, and commits later; not with EVERYTHING."""
+    return visibility & (PREFIX | EVERYTHING) == PREFIX

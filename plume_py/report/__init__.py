@@ -1,1 +1,1 @@
-"""Verdicts and violations as plain data, and their renderers."""
+"""Render results: text, JSON, HTML, CI formats, Elle's EDN, and pictures."""

@@ -1,6 +1,6 @@
-"""GitHub workflow commands: a run of isocheck in an action becomes annotations on the history files.
+"""Render results as GitHub workflow commands, which become annotations on the history files.
 
-GitHub shows at most ten errors and ten warnings of a step beside the code; the log has all of them.
+GitHub shows at most ten errors and ten warnings of a step as annotations. The log contains all of them.
 """
 
 import os
@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plume_py.base.terminal import plain
-from plume_py.base.text import counted, encodable, one_line
+from plume_py.base.text import encodable, one_line
 from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.text import render as render_text
+from plume_py.report.wording import size_of
 
 
 def render(result: Result) -> str:
-    """One command per line: errors for violations, warnings for what is undecided, and a notice with the verdicts."""
+    """Return one command per line: errors for violations, warnings for undecided levels, a notice with all verdicts."""
     return "\n".join(_commands(result))
 
 
@@ -30,12 +31,10 @@ def _commands(result: Result) -> Iterator[str]:
     for name, verdict in result.levels.items():
         if verdict.ok is None:
             yield _command("warning", result, f"{name} undecided", verdict.reason or "undecided")
-        elif not verdict.ok and not shown.intersection(verdict.taps):  # nothing above speaks for this level
+        elif not verdict.ok and not shown.intersection(verdict.taps):  # no example above is of this level
             yield _command("error", result, f"{name} violated", _verdict(name, verdict))
     verdicts = "; ".join(_verdict(name, verdict) for name, verdict in result.levels.items())
-    sizes = (result.transactions, "transaction"), (result.operations, "operation"), (result.sessions, "session")
-    size = ", ".join(counted(number, what) for number, what in sizes)
-    yield _command("notice", result, "isocheck", f"{verdicts} ({size})")
+    yield _command("notice", result, "isocheck", f"{verdicts} ({size_of(result)})")
 
 
 def _command(kind: str, result: Result, title: str, message: str, line: int = 0) -> str:
@@ -47,12 +46,12 @@ def _command(kind: str, result: Result, title: str, message: str, line: int = 0)
 
 
 def _data(text: str) -> str:
-    """A message: GitHub undoes these three escapes, and a command ends at the end of its line."""
+    """Return an escaped message. GitHub reverts these three escapes; a command ends at the end of its line."""
     return _printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """As a message, and what separates properties as well."""
+    """Return an escaped message in which the separators of properties are also escaped."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -61,7 +60,7 @@ def _printable(text: str) -> str:
 
 
 def relative(path: str) -> str:
-    """Files below the current folder by their path from there: CI systems know no other, and steps run at the top."""
+    """Return a path relative to the current folder if it is below. CI systems expect that, and run at the top."""
     if not os.path.isabs(path):
         return path
     inside = os.path.relpath(path)
@@ -73,7 +72,7 @@ def _proof(result: Result, violation: Violation) -> str:
 
 
 def _line(violation: Violation) -> int:
-    """Where the last transaction of the example begins: the annotation stands below everything that it mentions."""
+    """Return the line where the last transaction of the example begins. The annotation is then below all of them."""
     return max((transaction.line for transaction in violation.transactions), default=0)
 
 

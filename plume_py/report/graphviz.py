@@ -1,8 +1,8 @@
-"""All pictures: graphs built with the graphviz package, and drawn by Graphviz's dot within a limit of time.
+"""Build graphs with the graphviz package, and draw them with Graphviz's dot within a time limit.
 
-Nothing that comes from a file reaches Graphviz except as text of an HTML-like label, escaped by ``text``: names, ports
-and attributes are made by the callers, so no key or value can change a graph. The package has no limit of time, so its
-part ends with the source of the graph, and dot is run here.
+All pictures use this module. Text from a file reaches Graphviz only as escaped text of an HTML-like label (``text``).
+Callers generate all names, ports and attributes, so no key or value can change a graph. The package has no time limit,
+so it only writes the source of the graph, and this module runs dot.
 """
 
 import re
@@ -20,10 +20,10 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import kill_tree
 from plume_py.base.text import display
 
-# What a label consists of: escaped text and the tags around it, made by the functions below alone.
+# Content of a label: escaped text and tags. Only the functions below create it.
 Markup = NewType("Markup", str)
 
-# How pictures can be drawn, and what dot is told besides: pixels fine enough to be read when enlarged.
+# Formats, with further arguments for dot. The resolution keeps PNG readable when enlarged.
 FORMATS: dict[str, tuple[str, ...]] = {"svg": (), "png": ("-Gdpi=144",), "pdf": ()}
 USUAL_FORMAT = "svg"
 
@@ -31,11 +31,11 @@ INSTALL_HINT = (
     "Graphviz is not installed, so the pictures are .dot files only; "
     "install it with `apt-get install graphviz` (Debian) or `brew install graphviz` (macOS)"
 )
-# Seconds that one picture may take: far more than needed, so that a busy machine draws the same pictures.
+# Time limit per picture in seconds. Generous, so that a busy machine draws the same pictures.
 SECONDS = 60.0
-# Longest text in a label, whatever a caller forgets to shorten.
+# Longest text in a label, in characters, in case a caller does not shorten it.
 LONGEST = 600
-# After this many pictures that failed or took too long, the rest stay .dot files.
+# After this many failures or timeouts, no more pictures are drawn.
 TROUBLES = 3
 
 FONT = "Helvetica,Arial,sans-serif"
@@ -44,10 +44,10 @@ PALE = "#767676"
 
 
 class Graph:
-    """A directed graph to be drawn: nodes and edges with attributes, and subgraphs of the same kind."""
+    """A directed graph to draw: nodes and edges with attributes, and subgraphs."""
 
     def __init__(self, name: str, **attributes: object) -> None:
-        from graphviz import Digraph  # not before there is something to draw
+        from graphviz import Digraph  # imported late: few commands draw
 
         self._digraph: Digraph = Digraph(name)
         self._prefix = ""
@@ -55,25 +55,24 @@ class Graph:
 
     @property
     def source(self) -> str:
-        """In Graphviz's language."""
         return str(self._digraph.source)
 
     def defaults(self, kind: str, /, **attributes: object) -> None:
-        """Attributes of the graph itself, or of all later nodes or edges in it."""
-        self._digraph.attr(kind, _attributes=_spelled(attributes))
+        """Set attributes of the graph itself (kind "graph"), or of its later nodes or edges."""
+        self._digraph.attr(kind, _attributes=_attribute_texts(attributes))
 
     def node(self, name: str, label: Markup | None = None, /, **attributes: object) -> None:
-        """A node; a label may be empty."""
-        self._digraph.node(self._prefix + name, _label(label), _attributes=_spelled(attributes))
+        """Add a node. The label may be empty."""
+        self._digraph.node(self._prefix + name, _label(label), _attributes=_attribute_texts(attributes))
 
     def edge(self, tail: str, head: str, label: Markup | None = None, /, **attributes: object) -> None:
-        """An edge between nodes, or between their cells: "t0:o1", "t0:o1:e"."""
+        """Add an edge between nodes or their cells ("t0:o1", "t0:o1:e")."""
         tail, head = self._prefix + tail, self._prefix + head
-        self._digraph.edge(tail, head, _label(label), _attributes=_spelled(attributes))
+        self._digraph.edge(tail, head, _label(label), _attributes=_attribute_texts(attributes))
 
     @contextmanager
     def subgraph(self, name: str = "", prefix: str = "", **attributes: object) -> "Iterator[Graph]":
-        """A part of this graph; ``prefix`` keeps its names apart from those of other parts."""
+        """Open a subgraph. ``prefix`` is added to the names of its nodes."""
         part = object.__new__(Graph)
         part._prefix = self._prefix + prefix
         with self._digraph.subgraph(name=self._prefix + name if name else None) as part._digraph:
@@ -86,8 +85,8 @@ def _label(markup: Markup | None) -> str | None:
     return None if markup is None else f"<{markup}>" if markup else ""
 
 
-def _spelled(attributes: dict[str, object]) -> dict[str, str]:
-    """``class_`` is a word of Python's without its underscore; a label is markup like any other."""
+def _attribute_texts(attributes: dict[str, object]) -> dict[str, str]:
+    """Return the attributes as text. ``class_`` loses its underscore; a label is markup."""
     given = {name.rstrip("_"): str(value) for name, value in attributes.items()}
     if given.get("label"):
         given["label"] = f"<{given['label']}>"
@@ -95,7 +94,7 @@ def _spelled(attributes: dict[str, object]) -> dict[str, str]:
 
 
 def text(words: str, limit: int = LONGEST) -> Markup:
-    """Text in a label: harmless, and not too long. Graphviz expands \\N and the like even there, and halves \\\\."""
+    """Return escaped, shortened text for a label. Graphviz expands \\N and similar even there, and halves \\\\."""
     escaped = display(words, limit)
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;&#92;")):
         escaped = escaped.replace(character, entity)
@@ -103,29 +102,28 @@ def text(words: str, limit: int = LONGEST) -> Markup:
 
 
 def font(words: str, /, **attributes: object) -> Markup:
-    """Text in a font: ``point_size``, ``color``, ``face``."""
+    """Return escaped text in a font: ``point_size``, ``color``, ``face``."""
     return _element("font", text(words), attributes)
 
 
 def bold(content: Markup) -> Markup:
-    """Content in bold."""
     return Markup(f"<b>{content}</b>")
 
 
 def lines(parts: Iterable[Markup], align: str = "") -> Markup:
-    """Lines one below the other, centred unless aligned."""
+    """Return lines one below the other, centred unless aligned."""
     if align:
         return Markup("".join(f'{part}<br align="{align}"/>' for part in parts))
     return Markup("<br/>".join(parts))
 
 
 def cell(content: Markup, /, **attributes: object) -> Markup:
-    """A cell of a table: ``port``, ``bgcolor``, ``colspan``, ``align``."""
+    """Return a cell of a table: ``port``, ``bgcolor``, ``colspan``, ``align``."""
     return _element("td", content, attributes)
 
 
 def table(rows: Iterable[Sequence[Markup]], /, **attributes: object) -> Markup:
-    """Rows of cells; there must be one."""
+    """Return a table. It must have at least one row."""
     return _element("table", Markup("".join(f"<tr>{''.join(row)}</tr>" for row in rows)), attributes)
 
 
@@ -135,11 +133,11 @@ def _element(tag: str, content: Markup, attributes: dict[str, object]) -> Markup
 
 
 class DrawingError(IsocheckError):
-    """There is no picture, for the reason that it gives."""
+    """The reason why a picture was not drawn."""
 
 
 def draw(source: str, target: Path, seconds: float = SECONDS) -> str:
-    """Let Graphviz write ``target``, whose suffix says how; "" or a line that says why there is no picture."""
+    """Write the picture to ``target``, in the format of its suffix. Return "", or a line that says why it failed."""
     try:
         drawn = picture(source, target.suffix[1:], seconds)
     except DrawingError as error:
@@ -149,18 +147,18 @@ def draw(source: str, target: Path, seconds: float = SECONDS) -> str:
 
 
 def picture(source: str, form: str = USUAL_FORMAT, seconds: float = SECONDS) -> bytes:
-    """What Graphviz makes of a graph."""
+    """Return the picture of a graph as bytes. Raise ``DrawingError`` if dot fails."""
     program = shutil.which("dot")
     if program is None:
         raise DrawingError(INSTALL_HINT)
     try:
-        code, drawn, said = _run([program, f"-T{form}", *FORMATS[form]], source.encode(), seconds)
+        code, drawn, errors = _run([program, f"-T{form}", *FORMATS[form]], source.encode(), seconds)
     except subprocess.TimeoutExpired:
         raise DrawingError(f"Graphviz needed more than {seconds:g} s for a picture, which stays a .dot file") from None
     except OSError as error:
         raise DrawingError(f"Graphviz could not be started: {error.strerror}") from None
     if code != 0 or not drawn:
-        complaints = said.decode(errors="replace").strip().splitlines()
+        complaints = errors.decode(errors="replace").strip().splitlines()
         why = complaints[0] if complaints else f"exit code {code}"
         raise DrawingError(f"Graphviz failed: {display(why, 200)}")
     return drawn
@@ -178,7 +176,7 @@ def _run(command: list[str], given: bytes, seconds: float) -> tuple[int, bytes, 
 
 
 class Album:
-    """A folder of pictures: each a .dot file, and drawn in some formats as long as Graphviz is there and quick."""
+    """A folder of pictures: .dot files, also drawn in some formats while Graphviz is installed and fast enough."""
 
     def __init__(self, folder: Path, formats: Sequence[str] = (USUAL_FORMAT,)) -> None:
         self.folder = folder
@@ -186,26 +184,26 @@ class Album:
         self._hints: Counter[str] = Counter()
 
     def add(self, name: str, source: str) -> None:
-        """One more picture; ``name`` is that of its files, without suffix."""
+        """Add a picture. ``name`` is its file name without suffix."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise IsocheckError(f"cannot write {self.folder}: {error.strerror}") from None
         write_atomically(str(self.folder / f"{name}.dot"), [source.encode()])
         for form in self._formats:
-            # What failed a few times would go on to fail, slowly; what is not installed fails the first time.
+            # Repeated failures are slow, so give up. A missing Graphviz is detected the first time.
             if not self._hints[INSTALL_HINT] and self._hints.total() < TROUBLES:
                 hint = draw(source, self.folder / f"{name}.{form}")
                 self._hints.update([hint] if hint else [])
 
     @property
     def notes(self) -> list[str]:
-        """For people: what could not be drawn, and why."""
+        """Messages about pictures that were not drawn."""
         return list(self._hints)
 
 
 def slug(name: str) -> str:
-    """A file name made of a history's name: harmless, and different for different names."""
+    """Return a safe file name for a history's name. Different names give different file names."""
     last = name.rstrip("/").rpartition("/")[2]
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-.")[-60:].lstrip("-.") or "history"
     return safe if safe == name else f"{safe}-{zlib.crc32(name.encode(errors='surrogatepass')):08x}"

@@ -1,4 +1,4 @@
-"""JSON: one document for all results, or one line for each."""
+"""Render results as JSON: one document for all results, or one line per result."""
 
 import json
 import re
@@ -10,14 +10,13 @@ import msgspec
 from plume_py.base.text import escape_ci_commands_json
 from plume_py.base.version import TOOL
 from plume_py.checking.result import Evidence, LevelVerdict, Result, Step, Violation
-from plume_py.report.anomaly_names import aliases
 from plume_py.report.throughput import plain as speed
+from plume_py.report.wording import aliases
 
 _UNPRINTABLE = re.compile("[^ -~]")
 
 
 def document(results: Sequence[Result]) -> str:
-    """``{"tool": …, "results": […], "summary": …}``"""
     return signed(
         {
             "results": [plain(result) for result in results],
@@ -33,17 +32,16 @@ def document(results: Sequence[Result]) -> str:
 
 
 def line(result: Result) -> str:
-    """One result on one line."""
     return encode(plain(result))
 
 
 def violation_line(violation: Violation) -> str:
-    """One violation on one line, as it stands in a result."""
+    """Return one violation as one line, in the form it has in a result."""
     return encode(_violation(violation))
 
 
 def plain(result: Result) -> dict[str, Any]:
-    """A result as JSON objects, by the names that other programs rely on."""
+    """Return a result as JSON objects, with the names that other programs rely on."""
     return {
         "history": result.history,
         "format": result.format,
@@ -132,16 +130,16 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def signed(content: dict[str, Any], indent: int = 0) -> str:
-    """One document that says who has written it; on one line, or indented for people."""
+    """Return a document that names the program; on one line, or indented."""
     text = encode({"tool": TOOL, **content})
     return msgspec.json.format(text, indent=indent) if indent else text
 
 
 def encode(value: Any) -> str:
-    """JSON in which everything that does not print or commands is escaped: it may well go to a terminal or a CI log."""
+    """Return JSON in which unprintable characters and CI commands are escaped. It may go to a terminal or a CI log."""
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
+    except UnicodeEncodeError:  # a lone surrogate, which Python's own JSON escapes
         text = json.dumps(value, separators=(",", ":"))
     return escape_ci_commands_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 

@@ -1,7 +1,7 @@
-"""JUnit XML: a test suite for each history, a test case for each level.
+"""Render results as JUnit XML: a test suite per history, a test case per level.
 
-Undecided is an ``error``, as an unreadable history is, never ``skipped``: Jenkins, GitLab and their like let a skipped
-test pass, and a level that nobody checked has not passed. A violation is a ``failure``.
+A violation is a ``failure``. An undecided level or an unreadable history is an ``error``, never ``skipped``: CI servers
+such as Jenkins and GitLab let a skipped test pass.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def document(results: Sequence[Result]) -> str:
-    """The whole file; ASCII only (the rest as references), so that no terminal or locale can damage it."""
+    """Return the whole file. It is ASCII with character references, so that no terminal or locale can damage it."""
     root = Element("testsuites")
     for number, result in enumerate(results):
         _suite(root, number, result)
@@ -31,7 +31,7 @@ def document(results: Sequence[Result]) -> str:
 
 
 def _suite(root: Element, number: int, result: Result) -> None:
-    """One history. Jenkins asks for less, but Ant's schema for every attribute and element here."""
+    """Add the test suite of one history. Ant's schema requires every attribute and element; Jenkins needs fewer."""
     seconds = result.seconds.get("load", 0.0) + result.seconds.get("check", 0.0)
     verdicts = [verdict.ok for verdict in result.levels.values()]
     suite = SubElement(
@@ -41,7 +41,7 @@ def _suite(root: Element, number: int, result: Result) -> None:
         id=str(number),
         package="isocheck",
         timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-        hostname="localhost",  # what the schema says for "not known"
+        hostname="localhost",  # the schema's value for an unknown host
         tests=str(len(verdicts) + (result.error is not None)),
         failures=str(verdicts.count(False)),
         errors=str(verdicts.count(None) + (result.error is not None)),
@@ -49,7 +49,7 @@ def _suite(root: Element, number: int, result: Result) -> None:
     )
     _properties(suite, result)
     for name, verdict in result.levels.items():
-        # All levels are decided in one go: each gets an equal share, so that adding up gives the truth.
+        # All levels are decided together. Each gets an equal share, so that the sum is right.
         _verdict(_case(suite, result, name, seconds / len(verdicts)), result, name, verdict)
     if result.error is not None:
         _mark(_case(suite, result, "read", 0.0), "error", "unreadable", result.error, result.error)
@@ -58,7 +58,7 @@ def _suite(root: Element, number: int, result: Result) -> None:
 
 
 def _properties(suite: Element, result: Result) -> None:
-    properties = SubElement(suite, "properties")  # Jenkins' schema wants at least one
+    properties = SubElement(suite, "properties")  # Jenkins' schema requires at least one
     SubElement(properties, "property", name="isocheck", value=__version__)
     facts = {
         "format": result.format,
@@ -89,13 +89,13 @@ def _mark(case: Element, tag: str, kind: str, message: str, text: str) -> None:
 
 
 def _proof(result: Result, name: str, verdict: LevelVerdict) -> str:
-    """What the text format says about this level alone."""
+    """Return the text report of this level alone."""
     mine = tuple(v for v in result.violations if v.tap in verdict.taps and counts_against(v, name))
     return render(replace(result, levels={name: verdict}, violations=mine), style=plain)
 
 
 def _lines(text: str) -> str:
-    """Several lines without anything that XML 1.0 forbids: what does not print stands as an escape."""
+    """Return text without characters that XML 1.0 forbids. Unprintable ones are escaped."""
     return "\n".join(one_line(line) for line in text.split("\n"))
 
 

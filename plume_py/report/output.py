@@ -1,17 +1,15 @@
-"""The output formats of ``check``: which renderer each has. Nothing is imported before it is needed."""
+"""Select the renderer of each output format of ``check``, ``test`` and ``watch``. Renderers are imported on demand."""
 
 from collections.abc import Sequence
 
 from plume_py.checking.result import Result
 
-# Printed history by history, as results come in.
+# Formats printed per history, as results arrive. The other formats are one document for all results.
 STREAMED = ("text", "jsonl", "github")
-# Printed once, for all.
-DOCUMENTS = ("json", "junit", "sarif", "dot", "elle")
 
 
 def one(output: str, result: Result, *, verbose: bool = False) -> str:
-    """What a streamed format prints for one result; may be empty."""
+    """Return the output of a streamed format for one result. May be empty."""
     if output == "text":
         from plume_py.report.text import render
 
@@ -26,23 +24,17 @@ def one(output: str, result: Result, *, verbose: bool = False) -> str:
 
 
 def whole(output: str, results: Sequence[Result]) -> str:
-    """What a document format prints for all results."""
-    if output == "junit":
-        from plume_py.report import junit
-
-        return junit.document(results)
-    if output == "sarif":
-        from plume_py.report import sarif
-
-        return sarif.document(results)
+    """Return the output of a document format for all results."""
     if output == "dot":
         from plume_py.report import dot
 
         return dot.render_all([(violation, result.history) for result in results for violation in result.violations])
-    if output == "elle":
-        from plume_py.report import elle
-
-        return elle.document(results)
-    from plume_py.report import json
-
-    return json.document(results)
+    if output == "junit":
+        from plume_py.report.junit import document
+    elif output == "sarif":
+        from plume_py.report.sarif import document
+    elif output == "elle":
+        from plume_py.report.elle import document
+    else:
+        from plume_py.report.json import document
+    return document(results)

@@ -1,6 +1,7 @@
-"""Lines over two axes as SVG: what was measured along one parameter, or over the time of a run.
+"""Draw line plots as SVG: measurements along one parameter, or over the time of a run.
 
-Written by hand because it is all that we need of a plotting library; colours and marks tell lines apart also in print.
+Written by hand, because a plotting library would be a large dependency for this one kind of plot. Colours and dashes
+distinguish lines also in print.
 """
 
 import math
@@ -20,7 +21,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Axis:
-    """A name, and whether equal steps are equal factors."""
+    """An axis: its label, and whether its scale is logarithmic."""
 
     name: str
     logarithmic: bool = False
@@ -28,7 +29,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Band:
-    """A stretch of the axis across in which something was going on."""
+    """A labelled interval of the horizontal axis, for example a fault."""
 
     start: float
     end: float
@@ -37,7 +38,7 @@ class Band:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where a value lies between the two ends of an axis."""
+    """Maps values of an axis to coordinates."""
 
     low: float
     high: float
@@ -58,8 +59,8 @@ class _Scale:
 
 
 def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis, bands: Sequence[Band] = ()) -> str:
-    """The SVG text. A point that a logarithmic axis has no place for is left out; so is a line without points."""
-    shown = {name: _placeable(points, across, up) for name, points in lines.items()}
+    """Return the plot. Points without a place on a logarithmic axis, and lines without points, are left out."""
+    shown = {name: _drawable(points, across, up) for name, points in lines.items()}
     shown = {name: points for name, points in shown.items() if points}
     every = [point for points in shown.values() for point in points] or [(1.0, 1.0)]
     x = _scale([point[0] for point in every], across, LEFT, WIDTH - RIGHT)
@@ -81,14 +82,14 @@ def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis, b
 
 
 def _band(band: Band, x: _Scale) -> str:
-    """As far as it is in the picture; one that is over at once is still seen."""
+    """Return the visible part of a band, at least two pixels wide."""
     start, end = (min(max(at, x.low), x.high) for at in (band.start, band.end))
     left, right = x.place(start), x.place(end)
     where = f'x="{left:.1f}" y="{TOP}" width="{max(right - left, 2):.1f}" height="{HEIGHT - BOTTOM - TOP}"'
     return f'<rect {where} fill="#E69F00" fill-opacity="0.25"><title>{escape(band.what)}</title></rect>'
 
 
-def _placeable(points: Points, across: Axis, up: Axis) -> Points:
+def _drawable(points: Points, across: Axis, up: Axis) -> Points:
     return [
         (x, y)
         for x, y in points
@@ -97,7 +98,7 @@ def _placeable(points: Points, across: Axis, up: Axis) -> Points:
 
 
 def _scale(values: Sequence[float], axis: Axis, start: float, end: float) -> _Scale:
-    """From zero, or from one power of ten to another; never an empty range."""
+    """Return a non-empty scale, from zero or between powers of ten."""
     if axis.logarithmic:
         low, high = (
             10.0 ** way(math.log10(value)) for way, value in ((math.floor, min(values)), (math.ceil, max(values)))
@@ -108,7 +109,7 @@ def _scale(values: Sequence[float], axis: Axis, start: float, end: float) -> _Sc
 
 
 def _round_up(value: float) -> float:
-    """The next number that divides into five steps that can be read."""
+    """Return the next number of which a fifth is a short decimal."""
     if value <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -120,11 +121,11 @@ def _grid(x: _Scale, y: _Scale, across: Axis, up: Axis) -> list[str]:
     for tick in x.ticks():
         at = x.place(tick)
         lines.append(f'<path d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#ddd"/>')
-        lines.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{spell(tick)}</text>')
+        lines.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{short_number(tick)}</text>')
     for tick in y.ticks():
         at = y.place(tick)
         lines.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{spell(tick)}</text>')
+        lines.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{short_number(tick)}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
     lines.append(f'<text x="{middle[0]}" y="{HEIGHT - 12}" text-anchor="middle">{escape(across.name)}</text>')
     turned = f'transform="translate(16 {middle[1]}) rotate(-90)"'
@@ -138,7 +139,8 @@ def _line(points: Points, x: _Scale, y: _Scale, i: int) -> list[str]:
     path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     marks = [
-        f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"><title>{spell(a)}: {spell(b)}</title></circle>'
+        f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}">'
+        f"<title>{short_number(a)}: {short_number(b)}</title></circle>"
         for (px, py), (a, b) in zip(places, points, strict=True)
     ]
     return [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dashed}/>', *marks]
@@ -152,8 +154,8 @@ def _legend(name: str, at: float, i: int) -> list[str]:
     ]
 
 
-def spell(value: float) -> str:
-    """Short enough for an axis: 0.05, 7.5, 2 k, 1.5 M."""
+def short_number(value: float) -> str:
+    """Return a short text for a number: 0.05, 7.5, 2 k, 1.5 M."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"

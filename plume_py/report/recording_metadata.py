@@ -1,7 +1,8 @@
-"""What a recorded history says about its run, for whoever has to look into it: the database, the workload, the SQL.
+"""Add the recording's metadata to a result: database, workload, times and SQL.
 
-``isocheck collect`` writes it into the header of the history and beside each transaction. It is read from the file
-again, so that a report made later from the file alone says the same; and nothing in it is trusted.
+``isocheck collect`` writes them into the header of the history and next to each transaction. They are read from the
+file again, so that a later report of the file alone shows the same. None of it is trusted: texts are shortened and
+escaped.
 """
 
 from collections.abc import Iterator
@@ -16,19 +17,19 @@ from plume_py.checking.result import Result, ShownTransaction, Violation
 from plume_py.history.nodes import placed_in
 from plume_py.history.source import Source
 
-# How long what is told of the run may be, and the SQL of one transaction in statements.
+# Longest text in characters, and most SQL statements shown per transaction.
 WORDS, STATEMENTS = 500, 200
-# A larger document, in bytes, is not read again for the nodes in it.
-DOCUMENT = 1 << 26
-# What is told, in this order, by the names in the header.
-_TOLD = (
+# Larger JSON documents, in bytes, are not read again for their nodes.
+MAX_DOCUMENT = 1 << 26
+# Fields of the header that reports show, in this order.
+_SHOWN_FIELDS = (
     *("database", "version", "url", "nodes", "isolation", "mix", "levels", "settings", "workload"),
     *("retries", "timeout", "faults", "begin", "node", "by"),
 )
 
 
 class _Line(msgspec.Struct):
-    """A transaction as recorded."""
+    """A recorded transaction."""
 
     ops: list[tuple[str, Any, Any]]
     start: int | float | None = None
@@ -39,20 +40,20 @@ class _Line(msgspec.Struct):
     status: str = "committed"
 
 
-class _About(msgspec.Struct):
-    """What the header says about the run."""
+class _RunInfo(msgspec.Struct):
+    """The SQL templates in the header."""
 
     sql: dict[str, str] = {}
 
 
 class _Header(msgspec.Struct):
-    """``ticks_per_second`` of its times; without, they are seconds."""
+    """The header. Times are seconds if ``ticks_per_second`` is missing."""
 
     collected: dict[str, Any]
     ticks_per_second: int | None = None
 
     def seconds(self, time: int | float | None) -> float | None:
-        """A time of a transaction, to the microsecond."""
+        """Return a time in seconds, rounded to microseconds."""
         return time if time is None or self.ticks_per_second is None else round(time / self.ticks_per_second, 6)
 
 
@@ -60,7 +61,7 @@ _lines, _headers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Header)
 
 
 def with_run(result: Result, path: str) -> Result:
-    """``result`` with what the file at ``path`` tells about its run, if it is a recorded history."""
+    """Return ``result`` with the metadata of the file at ``path``, if that is a recorded history."""
     if result.format == "json" and result.violations:
         return _with_nodes(result, path)
     if result.format != "jsonl" or result.error is not None:
@@ -74,29 +75,28 @@ def with_run(result: Result, path: str) -> Result:
     if not about:
         return result
     try:
-        sql = msgspec.convert(about, _About).sql
+        sql = msgspec.convert(about, _RunInfo).sql
     except msgspec.ValidationError:
         sql = {}
-    told = {name: _spelled(about[name]) for name in _TOLD if about.get(name) not in (None, "", [], {})}
-    return replace(result, run=told, violations=tuple(_told(v, header, lines, sql) for v in result.violations))
+    fields = {name: _text_of(about[name]) for name in _SHOWN_FIELDS if about.get(name) not in (None, "", [], {})}
+    return replace(result, run=fields, violations=tuple(_with_lines(v, header, lines, sql) for v in result.violations))
 
 
 def _with_nodes(result: Result, path: str) -> Result:
-    """The nodes that a document names; it has nothing else to tell."""
-    placed = placed_in(path, "json", DOCUMENT).values()
+    """Add the nodes that a JSON document names, its only metadata."""
+    placed = placed_in(path, "json", MAX_DOCUMENT).values()
     nodes = {txn.id: _safe(txn.node) for txn in placed if txn.node and txn.id is not None}
     if not nodes:
         return result
-    return replace(result, violations=tuple(_placed(violation, nodes) for violation in result.violations))
-
-
-def _placed(violation: Violation, nodes: dict[str | int, str]) -> Violation:
-    transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
-    return replace(violation, transactions=transactions)
+    violations = []
+    for violation in result.violations:
+        transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
+        violations.append(replace(violation, transactions=transactions))
+    return replace(result, violations=tuple(violations))
 
 
 def _read(path: str, wanted: set[int]) -> tuple[_Header, dict[int, _Line]]:
-    """The header, and the lines with these numbers."""
+    """Return the header, and the lines with these numbers."""
     header = _Header({})
     found: dict[int, _Line] = {}
     source = Source(path, path)
@@ -118,7 +118,7 @@ def _numbered(source: Source) -> Iterator[bytes]:
         yield from bytes(chunk).split(b"\n")[: -1 if chunk.endswith(b"\n") else None]
 
 
-def _told(violation: Violation, header: _Header, lines: dict[int, _Line], sql: dict[str, str]) -> Violation:
+def _with_lines(violation: Violation, header: _Header, lines: dict[int, _Line], sql: dict[str, str]) -> Violation:
     transactions = tuple(
         _with_line(txn, header, lines[txn.line], sql) if txn.line in lines else txn for txn in violation.transactions
     )
@@ -127,12 +127,12 @@ def _told(violation: Violation, header: _Header, lines: dict[int, _Line], sql: d
 
 def _with_line(txn: ShownTransaction, header: _Header, line: _Line, sql: dict[str, str]) -> ShownTransaction:
     start, end = header.seconds(line.start), header.seconds(line.end)
-    told = tuple(_statements(line, sql))[:STATEMENTS]
-    return replace(txn, start=start, end=end, node=_safe(line.node), during=_safe(line.during), sql=told)
+    fields = tuple(_statements(line, sql))[:STATEMENTS]
+    return replace(txn, start=start, end=end, node=_safe(line.node), during=_safe(line.during), sql=fields)
 
 
 def _statements(line: _Line, sql: dict[str, str]) -> Iterator[str]:
-    """The statements that the adapter sent; reads with what they saw, as a comment."""
+    """Yield the statements that the adapter sent. Reads have their result as a comment."""
     if not sql:
         return
     begin = sql.get(f"begin {line.isolation}", sql.get("begin"))
@@ -142,7 +142,7 @@ def _statements(line: _Line, sql: dict[str, str]) -> Iterator[str]:
         if kind in sql:
             shown = f"',{value}'" if kind == "append" else str(value)
             statement = sql[kind].replace(":value", shown).replace(":key", _quoted(key))
-            yield f"{_safe(statement)};" + (f"  -- {_safe(_spelled(value))}" if kind == "r" else "")
+            yield f"{_safe(statement)};" + (f"  -- {_safe(_text_of(value))}" if kind == "r" else "")
     yield {"committed": "COMMIT;", "unknown": "COMMIT;  -- no answer"}.get(line.status, "ROLLBACK;")
 
 
@@ -154,9 +154,9 @@ def _safe(words: str) -> str:
     return shorten(one_line(words[: 2 * WORDS]), WORDS)
 
 
-def _spelled(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
-        return _safe(", ".join(f"{name}={_spelled(inner)}" for name, inner in value.items()))
+        return _safe(", ".join(f"{name}={_text_of(inner)}" for name, inner in value.items()))
     if isinstance(value, list):
         return _safe(", ".join(map(str, value)))
     return _safe(str(value))

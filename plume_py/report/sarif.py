@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a rule for each pattern, a result for each counterexample, with its steps as a code flow."""
+"""Render results as SARIF 2.1.0: a rule per pattern, a result per counterexample, with its steps as a code flow."""
 
 import json
 import os
@@ -9,20 +9,19 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, combined, exit_code
 from plume_py.base.text import display, escape_ci_commands_json, one_line, txn_text
 from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS, Pattern
-from plume_py.report.anomaly_names import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
-from plume_py.report.wording import argument
+from plume_py.report.wording import argument, bracketed
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-LEVEL_RULE = "isolation-level"  # for a level that is violated while no pattern tells how
+LEVEL_RULE = "isolation-level"  # for a violated level without a pattern
 NOTIFICATIONS = {
     "unreadable": "The history could not be read.",
     "undecided": "It could not be decided whether a level holds.",
@@ -39,7 +38,7 @@ Object = dict[str, Any]
 
 
 def document(results: Sequence[Result]) -> str:
-    """One run over all histories; ASCII only, so that no locale can damage it."""
+    """Return one run over all histories. ASCII only, so that no locale can damage it."""
     run = {
         "tool": {"driver": _driver()},
         "invocations": [_invocation(results)],
@@ -51,7 +50,7 @@ def document(results: Sequence[Result]) -> str:
 
 
 def uri(path: str) -> str:
-    """Relative where the file lies below the current folder; odd bytes of its name percent-encoded one by one."""
+    """Return the URI of a path, relative if it is below the current folder. Invalid bytes are percent-encoded."""
     place = relative(os.path.normpath(path)) if path else "-"
     scheme = "file://" if os.path.isabs(place) else ""
     return scheme + quote(os.fsencode(PurePath(place).as_posix()))
@@ -61,7 +60,7 @@ def _paths(results: Sequence[Result]) -> list[str]:
     return list({uri(result.history): result.history for result in results}.values())
 
 
-# the tool
+# Tool
 
 
 def _driver() -> Object:
@@ -110,7 +109,7 @@ def _level_rule() -> Object:
 
 
 def _described(text: str) -> Object:
-    """GitHub insists on all three, even where one says it all."""
+    """Return a text as all three descriptions, because GitHub requires all."""
     return {"shortDescription": {"text": text}, "fullDescription": {"text": text}, "help": {"text": text}}
 
 
@@ -122,11 +121,11 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-# the run
+# Run
 
 
 def _invocation(results: Sequence[Result]) -> Object:
-    """The run as a whole counts as successful only if it answered every question, whatever the answers."""
+    """Return the invocation. It is successful only if every level of every history was decided."""
     code = combined(exit_code(result.ok, result.error) for result in results)
     undecided = any(verdict.ok is None for result in results for verdict in result.levels.values())
     return {
@@ -156,15 +155,15 @@ def _notification(result: Result, name: str, level: str, text: str) -> Object:
     }
 
 
-# what was found
+# Results
 
 
 def _results(result: Result) -> Iterator[Object]:
     for violation in result.violations:
         yield _result(result, violation)
-    told = {violation.tap for violation in result.violations}
+    with_example = {violation.tap for violation in result.violations}
     for tap in {tap: None for verdict in result.levels.values() for tap in verdict.taps}:
-        if tap not in told:  # no example was asked for
+        if tap not in with_example:  # no example was asked for
             text = f"{PATTERNS[tap].name}: {PATTERNS[tap].description}."
             yield _bare_result(result, PATTERNS[tap].label, text)
     for name, verdict in result.levels.items():
@@ -188,9 +187,9 @@ def _bare_result(result: Result, rule: str, text: str) -> Object:
 
 
 def _result(result: Result, violation: Violation) -> Object:
-    main = _main(violation)
+    main = _main_transaction(violation)
     others = [t for t in violation.transactions if t is not main]
-    found = _bare_result(result, violation.pattern.label, _whole(violation))
+    found = _bare_result(result, violation.pattern.label, _full_message(violation))
     found["partialFingerprints"] = _fingerprints(_identity(violation))
     if main is not None:
         found["locations"] = [_place(result, main)]
@@ -203,15 +202,15 @@ def _result(result: Result, violation: Violation) -> Object:
     return found
 
 
-def _whole(violation: Violation) -> str:
-    """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
+def _full_message(violation: Violation) -> str:
+    """Return pattern, argument and usual cause. Some viewers show only the first sentence."""
     pattern = violation.pattern
     name = f"{pattern.name}{bracketed(violation)}"
     return f"{name}: {violation.headline}. {argument(violation)} Usual cause: {violation.cause}."
 
 
 def _properties(violation: Violation) -> Object:
-    """What other programs may want to know: how the proof ends, and the reads that are wrong by themselves."""
+    """Return the conclusion of the proof and the wrong reads, for other programs."""
     members = violation.transactions
     culprits = [
         {"transaction": members[t].id, "operation": operation(members[t].ops[op])} for t, op in violation.culprits
@@ -219,8 +218,8 @@ def _properties(violation: Violation) -> Object:
     return {"conclusion": violation.conclusion, "culprits": culprits}
 
 
-def _main(violation: Violation) -> ShownTransaction | None:
-    """The transaction whose read gives the violation away: a culprit, or who forces the last edge, or its target."""
+def _main_transaction(violation: Violation) -> ShownTransaction | None:
+    """Return the transaction that best locates the violation: a culprit, the reader of the last edge, or its target."""
     if violation.culprits:
         return violation.transactions[violation.culprits[-1][0]]
     known = {transaction.id: transaction for transaction in violation.transactions}
@@ -237,15 +236,15 @@ def _operations(transaction: ShownTransaction) -> str:
 
 
 def _flow(result: Result, violation: Violation) -> Iterator[Object]:
-    """The steps in order, each followed by what it rests on, one level deeper."""
+    """Yield the steps in order, each followed by its evidence one level deeper."""
     known = {transaction.id: transaction for transaction in violation.transactions}
     for step in violation.steps:
-        yield _stop(result, known, step, 0)
+        yield _flow_location(result, known, step, 0)
         for inner in step.evidence:
-            yield _stop(result, known, inner, 1)
+            yield _flow_location(result, known, inner, 1)
 
 
-def _stop(result: Result, known: dict[Id, ShownTransaction], step: Step, depth: int) -> Object:
+def _flow_location(result: Result, known: dict[Id, ShownTransaction], step: Step, depth: int) -> Object:
     at = known.get(step.source) or known.get(step.target)
     place = _file(result) if at is None else _place(result, at)
     arrow = f"{txn_text(step.source)} -{step.relation}-> {txn_text(step.target)}"
@@ -253,7 +252,7 @@ def _stop(result: Result, known: dict[Id, ShownTransaction], step: Step, depth: 
     return {"location": {**place, "message": message}, "nestingLevel": depth, "importance": "essential"}
 
 
-# places, texts, identity
+# Locations, messages, fingerprints
 
 
 def _file(result: Result) -> Object:
@@ -261,7 +260,7 @@ def _file(result: Result) -> Object:
 
 
 def _place(result: Result, transaction: ShownTransaction) -> Object:
-    """Line and logical place: not every format has lines, but all have transactions."""
+    """Return the line and the logical location. All formats have transactions, but some have no lines."""
     place = _file(result)
     if transaction.line > 0:
         place["physicalLocation"]["region"] = {"startLine": transaction.line}
@@ -272,19 +271,19 @@ def _place(result: Result, transaction: ShownTransaction) -> Object:
 
 
 def _message(text: str) -> Object:
-    """SARIF reads {0} as a placeholder and [text](target) as a link: what a history says must be neither."""
+    """Return an escaped message. SARIF reads {0} as a placeholder and [text](target) as a link."""
     safe = one_line(text).replace("{", "{{").replace("}", "}}")
     return {"text": re.sub(r"\](?=\()", r"\\]", safe)}
 
 
 def _identity(violation: Violation) -> list[Any]:
-    """What makes it the same finding in another run: not lines, times or wording."""
+    """Return the data that identifies the violation across runs: no lines, times or wording."""
     steps = [[step.source, step.relation, step.target, step.key] for step in violation.steps]
     members = [[t.id, t.session, t.ops] for t in violation.transactions]
     return [violation.tap, violation.keys, members, steps]
 
 
 def _fingerprints(identity: list[Any]) -> dict[str, str]:
-    """Ours, and the one that GitHub goes by (which it would otherwise make up from the line's text)."""
+    """Return our fingerprint, and the one that GitHub uses (otherwise derived from the text of the line)."""
     digest = sha256(json.dumps(identity).encode()).hexdigest()
     return {"isocheckViolation/v1": digest, "primaryLocationLineHash": f"{digest[:16]}:1"}

@@ -1,14 +1,17 @@
-"""How relations look, in every picture: one table of colours for Graphviz and for the page."""
+"""The styles of relations in pictures, for Graphviz and the HTML page, and the evidence that pictures show."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from plume_py.checking.result import Step
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a relation is drawn: told apart by line and arrow head as well as by colour (Okabe and Ito's palette)."""
+    """The style of a relation. Line and arrow head differ as well as colour (palette of Okabe and Ito)."""
 
     colour: str
-    night: str  # the same colour on a dark ground
+    night: str  # the colour in a dark theme
     style: str
     head: str
     tail: str
@@ -28,7 +31,7 @@ EXCLUDED = Look("#767676", "#9AA6B5", "dotted", "vee", "none", "· · >", "not: 
 
 
 def style_sheet() -> str:
-    """The colours as variables of a page, by day and by night."""
+    """Return the colours as CSS variables, for light and dark themes."""
     day = " ".join(f"--{name}: {look.colour};" for name, look in LOOKS.items())
     night = " ".join(f"--{name}: {look.night};" for name, look in LOOKS.items())
     return (
@@ -37,3 +40,27 @@ def style_sheet() -> str:
         f':root[data-theme="dark"] {{ {night} }}\n'
         f"@media print {{ :root:root:root {{ {day} }} }}\n"
     )
+
+
+def visible_evidence(step: Step) -> Iterator[Step]:
+    """Yield the edges shown in addition to a step: its read in question, and its evidence recursively."""
+    if step.question is not None:
+        yield step.question
+    yield from _supports(step)
+
+
+def _supports(step: Step) -> Iterator[Step]:
+    for inner in step.evidence:
+        if inner.assumed and not step.needs_proof:
+            continue  # the order follows from causality alone
+        if not _overwrites_what_it_read(inner):
+            yield inner
+        yield from _supports(inner)
+
+
+def _overwrites_what_it_read(step: Step) -> bool:
+    """Return whether a single read shows this version order. The edge of that read suffices then."""
+    others = [inner for inner in step.evidence if not inner.assumed]
+    if not step.is_proved or len(others) != 1:
+        return False
+    return others[0].relation == "WR" and (others[0].source, others[0].target) == (step.source, step.target)

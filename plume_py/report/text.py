@@ -1,55 +1,48 @@
-"""Text for people: short when all is well, otherwise the verdicts and one worked example per pattern."""
+"""Render results as text for people: verdicts, and for violations one worked example per pattern."""
 
 from collections.abc import Iterator
 
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import counted, display, one_line, txn_text, wrapped
+from plume_py.base.text import display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
-from plume_py.report.anomaly_names import bracketed
 from plume_py.report.wording import (
     LONG_AGO,
+    bracketed,
     clock,
     evidence_sentences,
     forbidden,
     order_of,
+    size_of,
     strongest_kept,
     weaker_order,
 )
 
-CULPRIT = "(!)"  # behind a read that is wrong by itself
+CULPRIT = "(!)"  # marks a wrong read
 
 
 def render(result: Result, style: Style = click.style, verbose: bool = False) -> str:
-    """One history's result."""
     return "\n".join(_lines(result, style, verbose))
 
 
 def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
     if result.error is not None:
         return
-    size = ", ".join(
-        counted(number, what)
-        for number, what in (
-            (result.transactions, "transaction"),
-            (result.operations, "operation"),
-            (result.sessions, "session"),
-        )
-    )
+    size = size_of(result)
     name = style(one_line(result.history), bold=True)
     kept = strongest_kept(result)
     if kept is None:
         yield f"{name}: {size}"
     else:
-        yield f"{name}: {kept}"  # in one line, for those who look for it
+        yield f"{name}: {kept}"  # on one line, so that it can be searched for
         yield f"  {size}"
     for name, words in result.run.items() if result.ok is not True else ():
         yield from wrapped(f"  {name:<10}", one_line(words), "            ")
     for note in result.notes:
         yield f"  note: {one_line(note)}"
-    for levels, verdict in _alike(result):
+    for levels, verdict in _equal_verdicts(result):
         yield from _verdict(levels, verdict, result, style)
     if result.evidence is not None:
         for sentence in evidence_sentences(result.evidence):
@@ -61,8 +54,8 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         yield "  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in result.seconds.items())
 
 
-def _alike(result: Result) -> Iterator[tuple[list[str], LevelVerdict]]:
-    """Levels of which the same is to be said, in the order of the first of them."""
+def _equal_verdicts(result: Result) -> Iterator[tuple[list[str], LevelVerdict]]:
+    """Yield levels with equal verdicts together, in the order of the first of each."""
     groups: list[tuple[list[str], LevelVerdict]] = []
     for name, verdict in result.levels.items():
         for names, other in groups:
@@ -75,7 +68,7 @@ def _alike(result: Result) -> Iterator[tuple[list[str], LevelVerdict]]:
 
 
 def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Style) -> Iterator[str]:
-    lead, single = f"  {' '.join(names):<4} ", names[0] in LABELS  # a pattern that was asked for, not a level
+    lead, single = f"  {' '.join(names):<4} ", names[0] in LABELS  # the name is a pattern, not a level
     if verdict.ok is None:
         yield from wrapped(f"{lead}{style('undecided', fg='yellow')}: ", str(verdict.reason), "       ")
     elif verdict.ok:
@@ -98,7 +91,7 @@ def _tap(tap: str, result: Result) -> str:
 
 
 def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
-    """One counterexample, line by line: who takes part, and the argument."""
+    """Yield the lines of one counterexample: its transactions, and the argument."""
     pattern = violation.pattern
     words = " ".join(style(word, fg="red", bold=True) for word in violation.headline.split())
     yield from wrapped("  ", words, "  ")
@@ -128,7 +121,7 @@ def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[
 
 
 def operation(op: tuple[object, ...]) -> str:
-    """r(x, 1), w(x, 1), append(x, 1) or r(x, [1 2])."""
+    """Return an operation as text: r(x, 1), w(x, 1), append(x, 1) or r(x, [1 2])."""
     kind, key, value = op
     if isinstance(value, tuple | list):
         return f"{kind}({display(key)}, [{display(' '.join(map(str, value)))}])"
@@ -143,10 +136,10 @@ def _step(number: str, step: Step, indent: str, printed: set[tuple[object, ...]]
 
 
 def _reasons(step: Step, printed: set[tuple[object, ...]]) -> list[Step]:
-    """What a step rests on, as far as its own words leave it open: each once."""
+    """Return the evidence of a step that its text leaves open, without evidence printed earlier."""
     if not step.needs_proof:
         return []
-    if step.relation == "RW":  # its words tell of the read, and not why what was read is the older version
+    if step.relation == "RW":  # its text does not say why the version read is the older one
         return [inner for inner in step.evidence[1:] if inner.is_proved or _is_new(inner, printed)]
     return [inner for inner in step.evidence if not inner.assumed] if _is_new(step, printed) else []
 

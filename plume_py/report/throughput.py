@@ -1,21 +1,21 @@
-"""How fast a run went, in words and drawn: throughput, outcomes and latency over its time."""
+"""Render the throughput of a run, its outcomes and its latency over time, as text, JSON and plots."""
 
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 from plume_py.history.throughput import Latency, Speed
-from plume_py.report.plot import Axis, Band, line_plot, spell
+from plume_py.report.plot import Axis, Band, line_plot, short_number
 
 SECONDS = Axis("seconds from the beginning")
 
 
 def in_words(speed: Speed) -> Iterator[tuple[str, str]]:
-    """A name and a line for each thing to be told."""
+    """Yield (name, line) pairs about latency and its course."""
     if speed.latency is None:
         return
     whole = speed.latency
-    due = f"; counted from when they were due, {spell(speed.asked)} per second" if speed.asked else ""
+    due = f"; counted from when they were due, {short_number(speed.asked)} per second" if speed.asked else ""
     yield (
         "latency",
         f"median {_time(whole.median)}, 95 % {_time(whole.p95)}, 99 % {_time(whole.p99)},"
@@ -27,7 +27,7 @@ def in_words(speed: Speed) -> Iterator[tuple[str, str]]:
     tails = [stretch.latency.p99 for stretch in speed.stretches if stretch.latency is not None]
     yield (
         "over time",
-        f"in each {spell(speed.stretches[0].seconds)} s from {min(rates):,.0f} to {max(rates):,.0f} committed/s,"
+        f"in each {short_number(speed.stretches[0].seconds)} s from {min(rates):,.0f} to {max(rates):,.0f} committed/s,"
         f" 99 % from {_time(min(tails))} to {_time(max(tails))}",
     )
 
@@ -37,7 +37,7 @@ def _time(milliseconds: float) -> str:
 
 
 def plain(speed: Speed) -> dict[str, Any]:
-    """As JSON objects: times in seconds from the beginning of the run, latency in milliseconds."""
+    """Return JSON objects. Times are seconds from the start of the run; latencies are milliseconds."""
     return {
         "seconds": round(speed.seconds, 3),
         "rate": speed.asked,
@@ -59,7 +59,7 @@ def _plain_latency(latency: Latency | None) -> dict[str, float] | None:
 
 
 def section(speed: Speed, name: str) -> str:
-    """A part of a page, to be found by its name: the words, and two plots."""
+    """Return an HTML section with the id ``name``: the text and two plots."""
     words = "; ".join(f"{name}: {line}" for name, line in in_words(speed))
     plots = "\n".join(plot.replace("<svg ", '<svg width="640" role="img" ', 1) for plot in plots_of(speed))
     head = f'<details class="run" open id="{name}">\n<summary>Throughput and latency</summary>'
@@ -67,7 +67,7 @@ def section(speed: Speed, name: str) -> str:
 
 
 def plots_of(speed: Speed) -> tuple[str, str]:
-    """Throughput by outcome, and latency; faults are bands behind them."""
+    """Return the plots of throughput by outcome and of latency. Faults are bands."""
     bands = [Band(each.start, each.end, each.what) for each in speed.disturbances]
     outcomes = {
         name: [(each.start + each.seconds / 2, each.counts[name] / each.seconds) for each in speed.stretches]

@@ -1,24 +1,32 @@
-"""Words that several reports share."""
+"""Phrases that several reports share, and the names of a violation in Adya's and Jepsen's (Elle's) terms.
+
+Most of these names belong to a pattern, in ``levels.patterns``. The name of a cycle depends on the number of its RW
+steps, and on whether two of them are adjacent. As in Elle, a cycle with a step of session order ends in ``-process``,
+and one with a step of real time in ``-realtime``.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from plume_py.base.text import counted
-from plume_py.checking.result import Evidence, Id, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import Evidence, Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, REALTIME, level_of, order_in
 from plume_py.levels.patterns import Kind
-from plume_py.report.anomaly_names import aliases
 
 _NUMBER = re.compile("([0-9]{1,18})")
 
-# Seconds since 1970 that no clock of today shows: such times are counted from another moment.
+# Times below this, in seconds, are not wall-clock times since 1970.
 LONG_AGO = 1e8
+
+# Names of cycles, the weakest first.
+CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")
 
 
 def forbidden(violation: Violation) -> str:
-    """From which level on the example is a violation."""
+    """Return the level from which on the example is a violation, as a phrase."""
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
     stronger = "" if violation.level == STRONGEST else " and every stronger level"
@@ -27,7 +35,7 @@ def forbidden(violation: Violation) -> str:
 
 
 def strongest_kept(result: Result) -> str | None:
-    """How far it holds, in a line, where every level was asked for."""
+    """Return the strongest levels that hold, and the others, in one line; None unless all levels were requested."""
     verdicts = {name: verdict.ok for name, verdict in result.levels.items() if name in LEVELS}
     if set(verdicts) != set(LEVELS):
         return None
@@ -50,55 +58,65 @@ def strongest_kept(result: Result) -> str | None:
     return "; ".join(parts) + (f" (order: {order})" if order != DEFAULT_ORDER else "")
 
 
+def size_of(result: Result) -> str:
+    """Return the size of the history: ``4 transactions, 7 operations, 3 sessions``."""
+    sizes = (result.transactions, "transaction"), (result.operations, "operation"), (result.sessions, "session")
+    return ", ".join(counted(number, what) for number, what in sizes)
+
+
 def order_of(name: str, verdict: LevelVerdict) -> str:
-    """Which order counted, behind a verdict, unless it is the usual one or the name of the level says so."""
+    """Return the order of a verdict, as a suffix; "" for the usual order or if the level's name states it."""
     usual = verdict.order == DEFAULT_ORDER or order_in(name) is not None
     return "" if usual else f" (order: {verdict.order})"
 
 
 def _usual_names(violation: Violation) -> Iterator[str]:
-    """What people call it: its own name, where that is one, and Adya's or Jepsen's."""
+    """Yield the common names of a violation: its own if it is one, and Adya's or Jepsen's."""
     if not violation.pattern.has_letter:
         yield violation.tap.replace("-", " ")
     yield from (alias for alias in aliases(violation)[-1:] if alias != violation.tap)
 
 
 def counts_against(violation: Violation, level: str) -> bool:
-    """Does it break ``level``? Of what is no level of the lattice, every violation is."""
+    """Return whether the violation violates ``level``. All violate a level outside the lattice."""
     plain = level_of(level)
     return plain not in LEVELS or violation.level in {plain, *weaker_levels(plain)}
 
 
 def weaker_order(verdict: LevelVerdict) -> str | None:
-    """In what weaker order a broken level holds, in words."""
+    """Return the weaker order in which a violated level holds, as a phrase, or None."""
     return None if verdict.holds_in is None else f"holds if {IF[verdict.holds_in]}"
 
 
 def argument(violation: Violation) -> str:
-    """The whole argument in sentences, where there is no room for its steps one by one."""
-    by_steps = violation.pattern.kind in (Kind.REREAD, Kind.CYCLE, Kind.TRIPLE)  # else the conclusion says it all
+    """Return the whole argument as sentences, for reports without separate steps."""
+    by_steps = violation.pattern.kind in (
+        Kind.REREAD,
+        Kind.CYCLE,
+        Kind.TRIPLE,
+    )  # else the conclusion is the whole argument
     return f"{violation.explanation}. {violation.conclusion}" if by_steps else violation.conclusion
 
 
 def place(transaction: ShownTransaction) -> str:
-    """Where it stands in its file, and its level if it was judged by one of its own."""
+    """Return the position of a transaction in its file, and its declared level if there is one."""
     return f"{transaction.place}, at {transaction.level}" if transaction.level else transaction.place
 
 
-def home(transactions: Iterable[ShownTransaction]) -> str:
-    """The node that all of them ran on, for the head of a session's lane; "" if there is none."""
+def session_node(transactions: Iterable[ShownTransaction]) -> str:
+    """Return the node that all transactions ran on, or ""."""
     nodes = {transaction.node for transaction in transactions}
     return nodes.pop() if len(nodes) == 1 else ""
 
 
-def by_name(session: Id) -> list[tuple[int, str]]:
-    """What to sort sessions by, so that s2 comes before s10."""
-    parts = _NUMBER.split(str(session)[:200])  # every second one is a number
+def session_sort_key(session: Id) -> list[tuple[int, str]]:
+    """Return a sort key for sessions by which s2 precedes s10."""
+    parts = _NUMBER.split(str(session)[:200])  # every second part is a number
     return [(int(part) if at % 2 else -1, part) for at, part in enumerate(parts)]
 
 
 def clock(seconds: float) -> str:
-    """A time of the wall clock, for people, to the microsecond; the number itself if it is none."""
+    """Return a wall-clock time to the microsecond, or the number itself if it is not one."""
     if abs(seconds) < LONG_AGO:
         return f"{seconds:.9g}"
     try:
@@ -108,7 +126,7 @@ def clock(seconds: float) -> str:
 
 
 def evidence_sentences(evidence: Evidence) -> Iterator[str]:
-    """What a pass is worth, a sentence each."""
+    """Yield the evidence behind a passing check, as sentences."""
     if evidence.tried:
         shares = ", ".join(f"{level} {100 * n // evidence.tried} %" for level, n in evidence.levels_detecting.items())
         yield (
@@ -122,3 +140,52 @@ def evidence_sentences(evidence: Evidence) -> Iterator[str]:
         yield f"{number} of overlapping transactions touched the same key, one of them writing"
     if evidence.unseen:
         yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in evidence.unseen)
+
+
+def aliases(violation: Violation) -> tuple[str, ...]:
+    known = violation.pattern.aliases
+    fixed = tuple(name for name in known if name not in CYCLES)
+    cycle = _cycle_name(violation) if len(fixed) < len(known) else None
+    return fixed if cycle is None else (*fixed, cycle)
+
+
+def bracketed(violation: Violation) -> str:
+    """Return the other names as a suffix such as `` [write-skew, G2-item]``, or ""."""
+    names = aliases(violation)
+    return f" [{', '.join(names)}]" if names else ""
+
+
+def _cycle_name(violation: Violation) -> str | None:
+    if violation.pattern.kind is Kind.TRIPLE:
+        # t3 read a version that t2 overwrote, and saw t2: one RW in either order of t1 and t2
+        name: str | None = "G-single"
+    else:
+        names = [_name(cycle) for cycle in _cycles(violation.steps)]
+        # Each order of the writers gives one of these cycles. The strongest one names the violation.
+        name = None if not names or None in names else max((n for n in names if n), key=CYCLES.index)
+    relations = {step.relation for step in violation.all_steps()}
+    by = "-realtime" if "RT" in relations else "-process" if "SO" in relations else ""
+    return f"{name}{by}" if name else None
+
+
+def _name(cycle: Sequence[Step]) -> str | None:
+    relations = [step.relation for step in cycle]
+    if not set(relations) <= {"SO", "RT", "WR", "WW", "RW"}:
+        return None  # a commit order involves no key
+    missed = relations.count("RW")
+    if not missed:
+        return "G1c" if "WR" in relations else "G0"
+    if missed == 1:
+        return "G-single"
+    adjacent = any(a == b == "RW" for a, b in pairwise([relations[-1], *relations]))
+    return "G2-item" if adjacent else "G-nonadjacent"
+
+
+def _cycles(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """Yield the cycle of an argument, and the cycles in its evidence, which exclude other orders."""
+    if steps:
+        yield steps
+    for step in steps:
+        for order in (step, *step.evidence[1:]) if step.relation == "RW" else (step,):
+            if order.is_proved:
+                yield from _cycles(order.evidence)

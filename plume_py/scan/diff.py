@@ -1,4 +1,4 @@
-"""What changed from one scan to the next."""
+"""Compare the results of two scans: new, fixed and changed violations, and histories in only one of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ SHOWN = 50
 KINDS = ("new", "fixed", "changed", "gone", "added")
 
 
-class Seen(NamedTuple):
-    """What a scan said about one history, without the times."""
+class HistoryVerdict(NamedTuple):
+    """The verdict of a scan on one history, without times."""
 
     outcome: str
     broken: tuple[str, ...]  # levels
@@ -22,13 +22,11 @@ class Seen(NamedTuple):
     shapes: tuple[str, ...]
 
     @staticmethod
-    def of(line: ResultLine) -> "Seen":
-        """Of a line of the results."""
+    def of(line: ResultLine) -> "HistoryVerdict":
         broken = tuple(level for level, verdict in line.levels.items() if verdict.ok is False)
-        return Seen(line.outcome, broken, tuple(sorted(line.counts)), tuple(sorted(line.shapes)))
+        return HistoryVerdict(line.outcome, broken, tuple(sorted(line.counts)), tuple(sorted(line.shapes)))
 
     def words(self) -> str:
-        """For people."""
         if self.outcome != VIOLATED:
             return self.outcome
         return f"violates {' '.join(self.broken)} (TAP {' '.join(self.taps)})"
@@ -36,25 +34,25 @@ class Seen(NamedTuple):
 
 @dataclass
 class Difference:
-    """The histories that differ, by kind; ``equal`` are those that do not."""
+    """The histories with different verdicts, by kind; ``equal`` counts all others."""
 
     equal: int = 0
-    levels: tuple[list[str], list[str]] = ([], [])  # those that the two scans asked for
-    kinds: dict[str, list[tuple[str, Seen | None, Seen | None]]] = field(
+    levels: tuple[list[str], list[str]] = ([], [])  # that the two scans checked
+    kinds: dict[str, list[tuple[str, HistoryVerdict | None, HistoryVerdict | None]]] = field(
         default_factory=lambda: {kind: [] for kind in KINDS}
     )
 
     @property
     def worse(self) -> bool:
-        """Is there a violation that was not there before?"""
+        """Whether some history is violated now that was not before."""
         return bool(self.kinds["new"])
 
 
 def compare(old: Reader, new: Reader, relative: bool = False) -> Difference:
-    """``relative``: histories are matched by their place below the folder that all of a scan's have in common."""
-    before = dict(_seen(old, relative))
+    """Compare two files of results; ``relative`` matches histories by path below the common folder of each scan."""
+    before = dict(_verdicts(old, relative))
     found = Difference(levels=(_levels(old), _levels(new)))
-    for name, now in _seen(new, relative):
+    for name, now in _verdicts(new, relative):
         then = before.pop(name, None)
         kind = _kind(then, now)
         if kind is None:
@@ -67,10 +65,10 @@ def compare(old: Reader, new: Reader, relative: bool = False) -> Difference:
     return found
 
 
-def _seen(reader: Reader, relative: bool) -> Iterator[tuple[str, Seen]]:
+def _verdicts(reader: Reader, relative: bool) -> Iterator[tuple[str, HistoryVerdict]]:
     common = _common_folder(reader) if relative else 0
     for line in reader:
-        yield "/".join(line.history.split("/")[common:]), Seen.of(line)
+        yield "/".join(line.history.split("/")[common:]), HistoryVerdict.of(line)
 
 
 def _levels(reader: Reader) -> list[str]:
@@ -79,7 +77,7 @@ def _levels(reader: Reader) -> list[str]:
 
 
 def _common_folder(reader: Reader) -> int:
-    """How many parts of their paths all histories share, the last part of each aside."""
+    """Return how many folders at the start of the path all histories share."""
     shared: list[str] | None = None
     for line in reader:
         folder = line.history.split("/")[:-1]
@@ -91,7 +89,7 @@ def _common_folder(reader: Reader) -> int:
     return len(shared or [])
 
 
-def _kind(then: Seen | None, now: Seen) -> str | None:
+def _kind(then: HistoryVerdict | None, now: HistoryVerdict) -> str | None:
     if now.outcome == VIOLATED and (then is None or then.outcome != VIOLATED):
         return "new"
     if then is None:
@@ -102,7 +100,7 @@ def _kind(then: Seen | None, now: Seen) -> str | None:
 
 
 def render(difference: Difference) -> str:
-    """For a terminal."""
+    """Return the difference as text for a terminal."""
     words = {
         "new": "violated now, and not before",
         "fixed": "hold now, and were violated before",
@@ -126,7 +124,7 @@ def render(difference: Difference) -> str:
     return "\n".join(lines)
 
 
-def _change(then: Seen | None, now: Seen | None) -> str:
+def _change(then: HistoryVerdict | None, now: HistoryVerdict | None) -> str:
     if then is None or now is None:
         only = then or now
         return only.words() if only is not None else ""
@@ -136,10 +134,10 @@ def _change(then: Seen | None, now: Seen | None) -> str:
 
 
 def plain(difference: Difference) -> dict[str, Any]:
-    """As JSON objects."""
+    """Return the difference as JSON objects."""
 
-    def one(seen: Seen | None) -> dict[str, Any] | None:
-        return None if seen is None else seen._asdict()
+    def one(verdict: HistoryVerdict | None) -> dict[str, Any] | None:
+        return None if verdict is None else verdict._asdict()
 
     rows = {
         kind: [{"history": name, "old": one(then), "new": one(now)} for name, then, now in difference.kinds[kind]]

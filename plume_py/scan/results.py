@@ -1,9 +1,9 @@
-"""The file of results: one JSON line per history, appended when it is done, and never half believed.
+"""Read and write the results of a scan: a file with one JSON line per history, which survives a crash.
 
-One process writes it, and holds a lock on it. A line is written by one call, so a process that is killed leaves whole
-lines and at most one torn at the end; the system is asked now and then to bring them to the disk. Whoever reads takes
-only lines that are whole, and of several for one history the last. A scan that is done sorts the lines: the file must
-not depend on which history was done first.
+One process writes the file and holds a lock on it. Each line is written by one call, so a killed process leaves whole
+lines and at most one cut-off line at the end. The lines are synced to the disk every few seconds. Readers use only
+whole lines; if a history has several, the last one counts. A complete scan sorts the lines, so that the file does not
+depend on which history was done first.
 """
 
 import os
@@ -19,22 +19,22 @@ from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.scan.storage import identity
 
-# At most this many seconds of work are lost when the machine, and not only the process, goes down.
+# When the whole machine crashes, the work of at most this many seconds is lost.
 SYNC_SECONDS = 2.0
 
-# A larger one is no count, and could not be told in a float.
+# Larger numbers are damage: they would not fit into a float either.
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class LevelResult(msgspec.Struct, gc=False):
-    """What a line says about one level."""
+    """The verdict of a line on one level."""
 
     ok: bool | None
     reason: str | None = None
 
 
 class ResultLine(msgspec.Struct, gc=False):
-    """What summing up needs of a line; the rest is for others to read."""
+    """The fields of a line that the summary needs; other fields are for other programs."""
 
     history: str
     outcome: Literal["holds", "violated", "undecided", "unreadable"]
@@ -53,12 +53,12 @@ class ResultLine(msgspec.Struct, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why it is undecided."""
+        """The reason why the history is undecided, or ""."""
         return next((level.reason for level in self.levels.values() if level.reason), "")
 
     @property
     def total_seconds(self) -> float:
-        """How long loading and checking took."""
+        """The seconds of loading and checking."""
         return self.seconds.get("load", 0.0) + self.seconds.get("check", 0.0)
 
 
@@ -66,7 +66,7 @@ _decoder = msgspec.json.Decoder(ResultLine)
 
 
 def parse(line: bytes) -> ResultLine | None:
-    """A line of the results; None if it is torn or damaged."""
+    """Return a line of the results, or None if it is cut off or damaged."""
     if not line.endswith(b"\n"):
         return None
     try:
@@ -76,32 +76,27 @@ def parse(line: bytes) -> ResultLine | None:
 
 
 class Reader:
-    """The valid lines of a file of results, the last one for each history; counts what is not one of them."""
+    """The valid lines of a file of results, the last one for each history, and counters of all other lines."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.damaged = 0  # lines that say nothing
-        self.torn = False  # is the last one of them?
-        self.superseded = 0  # lines with a later one for the same history
+        self.damaged = 0  # invalid lines
+        self.torn = False  # whether the last invalid line is cut off
+        self.superseded = 0  # lines with a later line for the same history
         last: dict[str, int] = {}
         lines = 0
-        for lines, (_, line) in enumerate(self._all(), 1):
+        for lines, line in enumerate(self._all(), 1):
             last[identity(line.history)] = lines
         self._last_lines = None if len(last) == lines else set(last.values())
         self.superseded = lines - len(last)
         self.count = len(last)
 
     def __iter__(self) -> Iterator[ResultLine]:
-        """The lines, parsed."""
-        return (line for _, line in self.pairs())
-
-    def pairs(self) -> Iterator[tuple[bytes, ResultLine]]:
-        """The lines, as they are and parsed."""
-        for number, pair in enumerate(self._all(), 1):
+        for number, line in enumerate(self._all(), 1):
             if self._last_lines is None or number in self._last_lines:
-                yield pair
+                yield line
 
-    def _all(self) -> Iterator[tuple[bytes, ResultLine]]:
+    def _all(self) -> Iterator[ResultLine]:
         self.damaged = 0
         try:
             with open(self.path, "rb") as file:  # noqa: PTH123
@@ -111,13 +106,13 @@ class Reader:
                         self.damaged += 1
                         self.torn = not text.endswith(b"\n")
                     else:
-                        yield text, line
+                        yield line
         except OSError as error:
             raise InputError(error.strerror or str(error)).in_source(self.path) from None
 
 
 def read_lines(path: str) -> Iterator[ResultLine]:
-    """The lines of a file that nobody is writing and that has one line per history, as a scan leaves it."""
+    """Yield the lines of a file after a complete scan, which has one line per history."""
     with open(path, "rb") as file:  # noqa: PTH123
         for text in file:
             line = parse(text)
@@ -126,7 +121,7 @@ def read_lines(path: str) -> Iterator[ResultLine]:
 
 
 def open_results(path: str) -> Reader:
-    """The results that are to be read; a file without a single valid line is not one of ours."""
+    """Return a reader of the results; raise InputError if no line is valid."""
     if _is_special(path):
         raise InputError("not a regular file", hint="results are read more than once").in_source(path)
     reader = Reader(path)
@@ -136,40 +131,39 @@ def open_results(path: str) -> Reader:
 
 
 class Writer:
-    """Appends lines.
+    """Appends lines to a file of results.
 
-    If there is something in the file already, it is the results of a scan to go on with (``resume``), or of no more use
-    (``force``); else nothing is written.
+    If the file is not empty, ``resume`` continues it and ``force`` overwrites it; else the constructor raises an error.
     """
 
     def __init__(self, path: str, *, resume: bool, force: bool = False) -> None:
         self.path = path
         self.known: dict[str, tuple[str, str]] = {}  # identity of a history -> (hash, settings)
-        self.doubled = False  # is there more than one line for some history?
-        self.damaged = 0  # lines that were there and said nothing, the last one, which may be torn, aside
+        self.doubled = False  # whether some history has more than one line
+        self.damaged = 0  # invalid lines in the file before, without a cut-off last line
         self._file = _open_locked(path)
         self._synced = time.monotonic()
         if os.fstat(self._file.fileno()).st_size:
             if force:
                 self._file.truncate(0)
             elif resume:
-                self._take_over()
+                self._resume()
             else:
                 self._file.close()
                 raise IsocheckError(
                     f"{path} exists already; go on with --resume, overwrite it with --force, or choose another file"
                 )
 
-    def _take_over(self) -> None:
-        """What is there, mended: a torn or doubled line must not stay."""
+    def _resume(self) -> None:
+        """Read the lines in the file, and remove damaged and superseded ones."""
         reader = open_results(self.path)
         self.known = {identity(line.history): (line.hash, line.settings) for line in reader}
         self.damaged = reader.damaged - reader.torn
         if reader.damaged or reader.superseded:
-            self.compact(reader)
+            self.sort({})
 
     def write(self, history: str, data: bytes) -> None:
-        """The line of a history, by one call."""
+        """Append the line of a history by one call."""
         self.doubled = self.doubled or identity(history) in self.known
         end = os.fstat(self._file.fileno()).st_size
         try:
@@ -185,33 +179,29 @@ class Writer:
             ) from None
 
     def _cut(self, end: int) -> None:
-        with suppress(OSError):  # or the torn line stays, and the next reader drops it
+        with suppress(OSError):  # else the next reader drops the cut-off line
             self._file.truncate(end)
 
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
-    def compact(self, reader: Reader | None = None) -> None:
-        """Rewrite the file with one line per history."""
-        reader = reader or Reader(self.path)
-        write_atomically(os.path.realpath(self.path), (text for text, _ in reader.pairs()), sync=True)
-        self._file.close()
-        self._file = _open_locked(self.path)
-
     def sort(self, number: Mapping[str, int]) -> None:
-        """Rewrite the file with one line per history, by ``number`` (keys are identities); those without come first."""
-        at, places = 0, dict[str, tuple[int, int, int]]()  # by history: number, offset and length of its last line
+        """Rewrite the file with one line per history, sorted by ``number``; histories without a number come first.
+
+        The keys of ``number`` are identities of paths.
+        """
+        at, last = 0, dict[str, tuple[int, int, int]]()  # by history: number, offset and length of its last line
         with open(self.path, "rb") as file:  # noqa: PTH123
             for text in file:
                 line = parse(text)
                 if line is not None:
                     name = identity(line.history)
-                    places[name] = number.get(name, -1), at, len(text)
+                    last[name] = number.get(name, -1), at, len(text)
                 at += len(text)
 
             def lines() -> Iterator[bytes]:
-                for _, offset, length in sorted(places.values()):
+                for _, offset, length in sorted(last.values()):
                     file.seek(offset)
                     yield file.read(length)
 
@@ -226,13 +216,13 @@ class Writer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._file.closed:
-            with suppress(OSError):  # the lines are written; no more can be done for them
+            with suppress(OSError):  # the lines are written, only not yet on the disk
                 self._sync()
             self._file.close()
 
 
 def _open_locked(path: str) -> BinaryIO:
-    """The file, for appending, and ours alone for as long as it is open."""
+    """Open the file for appending, with a lock that is held while it is open."""
     if _is_special(path):
         raise IsocheckError(f"cannot write {path}: not a regular file; results are read again for the summary")
     while True:
@@ -249,7 +239,7 @@ def _open_locked(path: str) -> BinaryIO:
         except OSError:
             file.close()
             raise IsocheckError(f"{path} is being written by another scan") from None
-        # Whoever had the lock before may have put another file in this one's place.
+        # The process that had the lock before may have replaced the file.
         if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             return file
         file.close()

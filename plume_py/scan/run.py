@@ -1,81 +1,67 @@
-"""A scan from end to end: find, check, write, and count on the way."""
+"""Run a scan from end to end: find the histories, check them on an engine, write the results and sum them up."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from plume_py.base.text import encodable
-from plume_py.scan.batches import Batches
-from plume_py.scan.results import Writer
-from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, ScanTask, Settings, TaskAnswer
+from plume_py.scan.find import find
+from plume_py.scan.results import Writer, read_lines
+from plume_py.scan.settings import SAME, SKIPPED, Batches, ScanTask, Settings, TaskAnswer
 from plume_py.scan.storage import identity
-
-# Names of skipped files that are kept to be shown.
-SHOWN_SKIPPED = 20
-
-# What a history costs beside its bytes, in bytes: for the time that is left.
-OVERHEAD = 2_000
+from plume_py.scan.summary import OVERHEAD, Summary, Tally, summarize
 
 
 class Engine(Protocol):
-    """Who does the work: this machine, or a cluster."""
+    """Checks histories: on this machine, or on a cluster."""
 
     def run(self, batches: Batches) -> Iterator[TaskAnswer]:
-        """An answer for each task, at least one, in any order."""
+        """Yield at least one answer for each task, in any order."""
 
     def close(self) -> None:
-        """Stop whatever is still at work."""
+        """Stop all running work."""
 
 
-@dataclass
-class Tally:
-    """What has happened so far; its size does not depend on how many histories there are."""
-
-    tasks: int
-    work: int  # bytes and overhead of all tasks
-    started: float = field(default_factory=time.monotonic)
-    done: int = 0
-    work_done: int = 0
-    same: int = 0
-    outcomes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
-    skipped: dict[str, int] = field(default_factory=dict)  # by reason
-    skipped_names: list[str] = field(default_factory=list)
-
-    def count(self, task: ScanTask, answer: TaskAnswer) -> None:
-        """One more is done."""
-        self.done += 1
-        self.work_done += task.size + OVERHEAD
-        if answer.outcome == SAME:
-            self.same += 1
-        elif answer.outcome == SKIPPED:
-            reason = answer.payload.decode().strip()
-            self.skipped[reason] = self.skipped.get(reason, 0) + 1
-            if len(self.skipped_names) < SHOWN_SKIPPED:
-                self.skipped_names.append(encodable(task.name))
-        else:
-            self.outcomes[answer.outcome] += 1
-
-    @property
-    def checked(self) -> int:
-        """Histories of which this run wrote a line."""
-        return sum(self.outcomes.values())
-
-    @property
-    def rate(self) -> float:
-        """Files per second."""
-        return self.done / max(1e-9, time.monotonic() - self.started)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """By the pace so far; None before there is one."""
-        if not self.work_done:
-            return None
-        return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
+OpenEngine = Callable[[int], Engine]
+OnProgress = Callable[[Tally], None]
 
 
-def with_known(tasks: Sequence[ScanTask], writer: Writer, settings: Settings) -> list[ScanTask]:
-    """Tasks that remember the hash of a result that is there, if it answers the same question."""
+def scan(
+    paths: Sequence[str],
+    settings: Settings,
+    open_engine: OpenEngine,
+    writer: Writer,
+    leave_out: Sequence[str],
+    on_progress: OnProgress,
+) -> tuple[Summary, Tally, Mapping[str, str]]:
+    """Check all histories below ``paths``; return the summary, the counts of this run, and the paths by alias.
+
+    ``open_engine`` gets the number of tasks. ``leave_out`` lists files of isocheck that are not to be read.
+    """
+    tasks = _with_known(find(paths, leave_out=[writer.path, *leave_out]), writer, settings)
+    tally = run(tasks, open_engine(len(tasks)), writer, on_progress)
+    return summarize(read_lines(writer.path)), tally, {task.alias: task.path for task in tasks if task.alias}
+
+
+def engine_for(scheduler: str | None, jobs: int | None, settings: Settings, tasks: int) -> Engine:
+    """Return the engine on the Dask cluster at ``scheduler``, or on this machine with at most ``jobs`` workers."""
+    if scheduler is not None:
+        from plume_py.scan.cluster import DaskEngine
+
+        return DaskEngine(scheduler, settings)
+    from plume_py.scan.supervisor import LocalEngine
+
+    # Not more workers than tasks, because the workers share the memory.
+    return LocalEngine(max(1, min(jobs or _cores(), tasks)), settings)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _with_known(tasks: Sequence[ScanTask], writer: Writer, settings: Settings) -> list[ScanTask]:
+    """Return the tasks with the hashes for which the results have a line already, made with the same settings."""
     valid = {settings.key(), settings.limited_key()}
     marked = []
     for task in tasks:
@@ -85,13 +71,13 @@ def with_known(tasks: Sequence[ScanTask], writer: Writer, settings: Settings) ->
 
 
 def run(
-    tasks: Sequence[ScanTask], engine: Engine, writer: Writer, watch: Callable[[Tally], None] = lambda tally: None
+    tasks: Sequence[ScanTask], engine: Engine, writer: Writer, on_progress: OnProgress = lambda tally: None
 ) -> Tally:
-    """Check ``tasks`` and write their lines; an answer that comes twice is counted and written once."""
+    """Check the tasks and write their lines; an answer that arrives twice counts once."""
     tally = Tally(len(tasks), sum(task.size + OVERHEAD for task in tasks))
     done = bytearray(len(tasks))
-    latest, sorted_so_far = -1, not writer.known
-    watch(tally)
+    latest, is_sorted = -1, not writer.known
+    on_progress(tally)
     try:
         for answer in engine.run(Batches(tasks)):
             if done[answer.number]:
@@ -99,12 +85,12 @@ def run(
             done[answer.number] = 1
             if answer.outcome not in (SAME, SKIPPED):
                 writer.write(encodable(tasks[answer.number].name), answer.payload)
-                sorted_so_far = sorted_so_far and answer.number > latest
+                is_sorted = is_sorted and answer.number > latest
                 latest = answer.number
             tally.count(tasks[answer.number], answer)
-            watch(tally)
+            on_progress(tally)
     finally:
         engine.close()
-    if writer.doubled or not sorted_so_far:
+    if writer.doubled or not is_sorted:
         writer.sort({identity(encodable(task.name)): task.number for task in tasks})
     return tally

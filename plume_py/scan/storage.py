@@ -1,4 +1,4 @@
-"""Where histories lie: this machine's file system, or anything that fsspec opens (s3://, gs://, file://…)."""
+"""Access to histories on this machine and on remote file systems that fsspec opens (s3://, gs://, file://…)."""
 
 import os
 import re
@@ -16,8 +16,8 @@ from plume_py.base.passwords import without_credentials, without_password, witho
 
 GLOB = re.compile(r"[*?[]")
 
-# Folders of copies, by process.
-_FETCHED = "isocheck-worker-{}-"
+# The names of folders with local copies begin so; the number is the process.
+_COPIES = "isocheck-worker-{}-"
 
 
 class StorageEntry(NamedTuple):
@@ -31,35 +31,34 @@ class StorageEntry(NamedTuple):
 
     @property
     def alias(self) -> str:
-        """How it may be called, if its path is a URL that holds a password; else ""."""
+        """The path without its password, if it is a URL with one; else ""."""
         if not is_remote(self.path):
             return ""
-        # what is not there may be a URL that is written wrongly, and then nobody knows where its password ends
+        # A missing path may be a malformed URL, in which it is unclear where the password ends.
         alias = without_password(self.path) if self.is_missing else without_credentials(self.path)
         return alias if alias != self.path else ""
 
 
-class Place(Protocol):
-    """What finding histories needs to know about a file system."""
+class FileSystem(Protocol):
+    """The operations on a file system that finding histories needs."""
 
     def entries(self, folder: str) -> list[StorageEntry]:
-        """What is in a folder, sorted by name; regular files and folders only. OSError if it may not be listed."""
+        """Return the regular files and folders in a folder, sorted by name; raise OSError if it cannot be listed."""
 
-    def look(self, path: str) -> StorageEntry | None:
-        """The file or folder at ``path``, if there is one."""
+    def entry_at(self, path: str) -> StorageEntry | None:
+        """Return the file or folder at ``path``, or None."""
 
     def matches(self, pattern: str) -> list[str]:
-        """The paths that a glob stands for."""
+        """Return the paths that match a glob."""
 
     def head(self, path: str, size: int) -> bytes:
-        """The first bytes of a file."""
+        """Return the first bytes of a file."""
 
 
-class Local:
-    """This machine. Links to folders are not followed: Jepsen's "latest" would count a run twice."""
+class LocalFiles:
+    """The files of this machine. Links to folders are not followed: Jepsen's "latest" would count a run twice."""
 
     def entries(self, folder: str) -> list[StorageEntry]:
-        """What is in a folder."""
         with os.scandir(folder) as inside:
             return sorted(entry for one in inside if (entry := self._entry(one)) is not None)
 
@@ -68,12 +67,12 @@ class Local:
             if one.is_dir(follow_symlinks=False):
                 return StorageEntry(one.name, one.path, 0, True)
             info = one.stat()
-        except OSError:  # a link to nowhere, or gone meanwhile
+        except OSError:  # a broken link, or a file that was just removed
             return None
         return StorageEntry(one.name, one.path, info.st_size, False) if stat.S_ISREG(info.st_mode) else None
 
-    def look(self, path: str) -> StorageEntry | None:
-        """The file or folder at ``path``; here links are followed, as the user named it."""
+    def entry_at(self, path: str) -> StorageEntry | None:
+        """Return the file or folder at ``path``. Links are followed here, because the user named the path."""
         try:
             info = os.stat(path)
         except (OSError, ValueError):
@@ -81,7 +80,7 @@ class Local:
         return StorageEntry(os.path.basename(path), path, info.st_size, stat.S_ISDIR(info.st_mode))
 
     def matches(self, pattern: str) -> list[str]:
-        """The paths that a glob stands for; ``**`` follows no links, as two that lead back would never end."""
+        """Return the paths that match a glob; ``**`` follows no links, because two circular links would never end."""
         parts = tuple(part for part in pattern.split("/") if part)
         stack = [("/" if pattern.startswith("/") else "", parts)]
         seen, found = set(stack), set()
@@ -91,7 +90,7 @@ class Local:
                 more = self._next(path, parts) if parts else None
             except NotADirectoryError:
                 continue
-            except OSError:  # it may not be listed, and whoever walks there will tell
+            except OSError:  # the folder cannot be listed, which is reported when it is searched
                 more = None
             if more is None:
                 found.add(path)
@@ -101,20 +100,20 @@ class Local:
         return sorted(found)
 
     def _next(self, path: str, parts: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
-        """Where the first of ``parts`` leads from ``path``, each with the parts that are left."""
-        first, rest = parts[0], parts[1:]
+        """Return the paths to which the first of ``parts`` leads from ``path``, each with the remaining parts."""
+        first, remaining = parts[0], parts[1:]
         if first == "**":
             inside = [e.name for e in self.entries(path or ".") if e.is_folder and not e.name.startswith(".")]
-            return [(path, rest), *((os.path.join(path, name), parts) for name in inside)]
+            return [(path, remaining), *((os.path.join(path, name), parts) for name in inside)]
         if not GLOB.search(first):
             inner = os.path.join(path, first)
-            return [(inner, rest)] if os.path.lexists(inner) else []
+            return [(inner, remaining)] if os.path.lexists(inner) else []
         fits = re.compile(translate(first)).match
         names = [name for name in os.listdir(path or ".") if name.startswith(".") <= first.startswith(".")]
-        return [(os.path.join(path, name), rest) for name in names if fits(name)]
+        return [(os.path.join(path, name), remaining) for name in names if fits(name)]
 
     def head(self, path: str, size: int) -> bytes:
-        """The first bytes of a file; nothing if it cannot be read."""
+        """Return the first bytes of a file; no bytes if it cannot be read."""
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 return file.read(size)
@@ -122,14 +121,13 @@ class Local:
             return b""
 
 
-class Remote:
-    """A file system of fsspec; paths are kept as the URLs that name them."""
+class RemoteFiles:
+    """A file system of fsspec; all paths are URLs."""
 
     def __init__(self, url: str) -> None:
         self.fs, _ = _open_fs(url)
 
     def entries(self, folder: str) -> list[StorageEntry]:
-        """What is in a folder."""
         with _errors_in_one_line(folder):
             found = self.fs.ls(self.fs._strip_protocol(folder), detail=True)
         own = self.fs._strip_protocol(folder).rstrip("/")
@@ -142,8 +140,7 @@ class Remote:
             name.rsplit("/", 1)[-1], self.fs.unstrip_protocol(name), int(info.get("size") or 0), is_folder
         )
 
-    def look(self, path: str) -> StorageEntry | None:
-        """The file or folder at ``path``."""
+    def entry_at(self, path: str) -> StorageEntry | None:
         with _errors_in_one_line(path):
             try:
                 return self._entry(self.fs.info(path))
@@ -151,38 +148,34 @@ class Remote:
                 return None
 
     def matches(self, pattern: str) -> list[str]:
-        """The paths that a glob stands for."""
         with _errors_in_one_line(pattern):
             return sorted(self.fs.unstrip_protocol(path) for path in self.fs.glob(pattern))
 
     def head(self, path: str, size: int) -> bytes:
-        """The first bytes of a file."""
         with _errors_in_one_line(path):
             return bytes(self.fs.cat_file(path, start=0, end=size))
 
 
 def is_remote(path: str) -> bool:
-    """Is it a URL?"""
     return "://" in path
 
 
 def identity(path: str) -> str:
-    """The same for every spelling of a path."""
+    """Return one name for all spellings of a path: a URL as it is, any other path as an absolute path."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def place_of(path: str) -> Place:
-    """Who knows about ``path``."""
-    return Remote(path) if is_remote(path) else Local()
+def file_system_of(path: str) -> FileSystem:
+    return RemoteFiles(path) if is_remote(path) else LocalFiles()
 
 
 @contextmanager
-def fetched(path: str) -> Iterator[str]:
-    """A path on this machine with the content of ``path``."""
+def local_copy(path: str) -> Iterator[str]:
+    """Yield a path on this machine with the content of ``path``; a copy is removed afterwards."""
     if not is_remote(path):
         yield path
         return
-    with TemporaryDirectory(prefix=_FETCHED.format(os.getpid())) as folder:
+    with TemporaryDirectory(prefix=_COPIES.format(os.getpid())) as folder:
         fs, inner = _open_fs(path)
         local = os.path.join(folder, os.path.basename(without_credentials(inner).rstrip("/")) or "history")
         try:
@@ -192,9 +185,9 @@ def fetched(path: str) -> Iterator[str]:
         yield local
 
 
-def remove_fetched(pid: int) -> None:
-    """What a process that is gone, or going, had fetched."""
-    for path in Path(gettempdir()).glob(_FETCHED.format(pid) + "*"):
+def remove_copies(pid: int) -> None:
+    """Remove the local copies of a process that has ended or is about to end."""
+    for path in Path(gettempdir()).glob(_COPIES.format(pid) + "*"):
         rmtree(path, ignore_errors=True)
 
 
@@ -213,7 +206,7 @@ def _open_fs(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def _errors_in_one_line(url: str) -> Iterator[None]:
-    """Whatever a remote file system fails with becomes one line; each has exceptions of its own."""
+    """Turn any exception of a remote file system into an error of one line. Each file system has other exceptions."""
     try:
         yield
     except (IsocheckError, FileNotFoundError):
@@ -223,5 +216,5 @@ def _errors_in_one_line(url: str) -> Iterator[None]:
 
 
 def _in_words(error: Exception, url: str) -> str:
-    """Cut off only when the password is out of it: half of one would not be known for what it is."""
+    """Return the error as text. The password is removed before the text is cut, because half of it would stay."""
     return without_those_of(url, f"{type(error).__name__}: {error}")[:300]

@@ -1,8 +1,9 @@
-"""The shape of a violation: what is left of a counterexample without the names of its transactions, keys and values.
+"""Compute the shape of a violation: its counterexample without the names of transactions, keys and values.
 
-Two histories that broke in the same way have the same shape, so that a thousand files of one bug read as one line. A
-chain of several session-order and read steps counts as one causal step (CO): how many hops news took on its way is
-chance. Of the transactions only those are left that some step speaks of, with their operations on the keys that do.
+``scan`` groups violations by shape, so that a thousand histories with one bug become one line. A chain of session-order
+and read steps counts as one causal step (CO), because the length of such a chain is chance. The shape contains only the
+transactions and keys that some step names. The names T1, T2, … and x, y, … follow the order of the steps. A cycle can
+begin at any step, so all rotations are spelled, and the smallest text is the shape.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,41 +15,41 @@ from plume_py.history.model import INITIAL_ID
 
 _KEYS = "xyzuvw"
 CAUSAL = {"SO", "RT", "WR", "CO"}
-# Rotations of a cycle that are compared. Longer ones are hardly ever the same anyway.
+# The most rotations of a cycle that are compared. Two longer cycles hardly ever have the same shape.
 ROTATIONS = 64
-# Orders of transactions that are compared where there are no steps; it is one transaction then, or two.
+# The most orders of transactions that are compared if there are no steps; then there are only one or two transactions.
 PERMUTATIONS = 24
-# How much of a shape is told in words.
+# The most characters of a description.
 TEXT = 600
 
 
 def shape_of(violation: Violation) -> tuple[str, str]:
-    """(name, description): equal names mean equal shapes."""
-    text = min(_spellings(violation))
+    """Return the name and the description of the shape; equal names mean equal shapes."""
+    text = min(_texts(violation))
     digest = sha256(f"{violation.level} {violation.tap} {text}".encode()).hexdigest()[:12]
     return f"{violation.tap}-{digest}", text if len(text) <= TEXT else text[: TEXT - 1] + "…"
 
 
-def _spellings(violation: Violation) -> Iterator[str]:
-    """The shape, told from wherever one may begin; the names depend on that."""
-    closed = violation.ends is Ends.CLOSED  # then every step may come first
+def _texts(violation: Violation) -> Iterator[str]:
+    """Yield a text of the shape for each step at which it can begin."""
+    closed = violation.ends is Ends.CLOSED  # a cycle can begin at any step
     steps = _merged(violation.steps, closed)
     if not steps:
         for order in islice(permutations(violation.transactions), PERMUTATIONS):
-            yield _Naming(violation).spell([], order)
+            yield _Namer(violation).text([], order)
         return
     for i in range(min(len(steps), ROTATIONS)) if closed else range(1):
-        yield _Naming(violation).spell([*steps[i:], *steps[:i]], ())
+        yield _Namer(violation).text([*steps[i:], *steps[:i]], ())
 
 
 def _merged(steps: Iterable[Step], closed: bool) -> list[Step]:
-    """Chains of SO and WR as one step CO; a cycle of nothing else stays as it is."""
+    """Merge each chain of causal steps into one step CO; a cycle of only causal steps stays the same."""
     steps = list(steps)
     if closed:
         other = [i for i, step in enumerate(steps) if step.relation not in CAUSAL]
         if not other:
             return steps
-        steps = [*steps[other[0] :], *steps[: other[0]]]  # so that no chain is cut in two
+        steps = [*steps[other[0] :], *steps[: other[0]]]  # so that the start does not split a chain
     merged: list[Step] = []
     for step in steps:
         last = merged[-1] if merged else None
@@ -59,8 +60,8 @@ def _merged(steps: Iterable[Step], closed: bool) -> list[Step]:
     return merged
 
 
-class _Naming:
-    """Gives transactions, sessions, keys and values names in the order in which the steps come upon them."""
+class _Namer:
+    """Names transactions, sessions, keys and values in the order of their first use in the steps."""
 
     def __init__(self, violation: Violation) -> None:
         self.violation = violation
@@ -69,9 +70,9 @@ class _Naming:
         self.sessions: dict[Id, int] = {}
         self.values: dict[tuple[str, str], int] = {}
 
-    def spell(self, steps: list[Step], order: tuple[ShownTransaction, ...]) -> str:
-        """The whole shape; ``order`` is that of the transactions where no step names them."""
-        argument = "; ".join(self._step(step) for step in steps)
+    def text(self, steps: list[Step], order: tuple[ShownTransaction, ...]) -> str:
+        """Return the whole shape; ``order`` is the order of the transactions if there are no steps."""
+        cycle = "; ".join(self._step(step) for step in steps)
         shown = {t.id: t for t in self.violation.transactions}
         if not steps:
             for t in order:
@@ -79,7 +80,7 @@ class _Naming:
             for key in self.violation.keys:
                 self._key(key)
         parts = [f"{name}: {self._ops(shown[t])}" for t, name in self.transactions.items() if t in shown]
-        return " | ".join(part for part in (*parts, argument) if part)
+        return " | ".join(part for part in (*parts, cycle) if part)
 
     def _step(self, step: Step) -> str:
         names = f"{self._transaction(step.source)} -{step.relation}"
@@ -100,20 +101,20 @@ class _Naming:
         return self.keys.setdefault(key, _KEYS[at] if at < len(_KEYS) else f"k{at}")
 
     def _ops(self, transaction: ShownTransaction) -> str:
-        ops = list(self._spelled(transaction))
+        ops = list(self._operations(transaction))
         session = self.sessions.setdefault(transaction.session, len(self.sessions) + 1)
         aborted = " aborted" if transaction.status == "aborted" else ""
         return f"s{session}{aborted} {' '.join(ops)}".rstrip()
 
-    def _spelled(self, transaction: ShownTransaction) -> Iterator[str]:
-        """Operations on the keys that matter, each kind once per key and value: how often it looked is chance."""
+    def _operations(self, transaction: ShownTransaction) -> Iterator[str]:
+        """Yield the operations on named keys, without repetitions, because the number of reads is chance."""
         seen = set()
         for kind, key, value in transaction.ops:
             if key not in self.keys:
                 continue
             name = self.keys[key]
             number = self.values.setdefault((name, repr(value)), sum(k == name for k, _ in self.values) + 1)
-            spelled = f"{str(kind)[0]}({name}{number})"
-            if spelled not in seen:
-                seen.add(spelled)
-                yield spelled
+            operation = f"{str(kind)[0]}({name}{number})"
+            if operation not in seen:
+                seen.add(operation)
+                yield operation

@@ -42,13 +42,13 @@ def test_allocate_for_an_engine_names_its_levels() -> None:
 
 def test_levels_of_the_mix_that_collect_runs() -> None:
     """Its programs are those of the example, by name, and need the levels that the page gives them."""
-    from plume_py.collect.benchmarks import MIXES
+    from plume_py.collect.benchmarks import BENCHMARKS
 
     result = run(
         "allocate", EXAMPLES / "smallbank-mix.json", "--catalogue", "postgresql", "--brief", "--format", "json"
     )
     levels = {group["name"]: group["level"] for group in json.loads(result.output)["groups"]}
-    assert list(levels) == MIXES["smallbank"](1).names
+    assert list(levels) == BENCHMARKS["smallbank"](1).names
     assert {name for name, level in levels.items() if level == "SER"} == {"balance", "transact-savings", "write-check"}
     assert set(levels.values()) == {"SER", "SI"}
 

@@ -197,7 +197,7 @@ def test_compiled_and_interpreted_kernels_agree() -> None:
         dispatch.prepare(1 << 40, block_kernels, pivot_kernels)
         compiled = allocate(of_instances(workload), MIXISO)
     finally:
-        dispatch.release(block_kernels, pivot_kernels)
+        dispatch.uncompile(block_kernels, pivot_kernels)
     assert plain == compiled and len(set(plain)) > 3
 
 

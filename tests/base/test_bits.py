@@ -1,4 +1,4 @@
-"""Sets as integers."""
+"""Tests of base/bits: sets as integers."""
 
 import random
 

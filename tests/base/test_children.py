@@ -1,4 +1,4 @@
-"""Interpreters that isocheck starts take no module from the folder at hand, whatever it is called."""
+"""Tests of base/processes: interpreters that isocheck starts import no module from the current folder."""
 
 import os
 import subprocess
@@ -44,11 +44,11 @@ def run(folder, *arguments, **more):
 
 
 @pytest.mark.parametrize("compiled", ["never", "always"])
-def test_checking_in_a_folder_of_traps(traps, compiled):
+def test_check_imports_nothing_from_the_current_folder(traps, compiled):
     assert run(traps, "check", "h.json", ISOCHECK_COMPILE=compiled).returncode == 0
 
 
-def test_workers_of_a_scan(traps):
+def test_scan_workers_import_nothing_from_the_current_folder(traps):
     done = run(traps, "scan", "h.json", "--jobs", "2", ISOCHECK_DEBUG="1")
     assert done.returncode == 0, done.stderr
 
@@ -73,7 +73,7 @@ def test_every_module_that_is_started_as_a_process(traps, tmp_path, name):
     assert done.returncode != 99
 
 
-def test_workers_on_a_dask_cluster(traps):
+def test_dask_workers_import_nothing_from_the_current_folder(traps):
     pytest.importorskip("distributed")
     with pytest.MonkeyPatch.context() as patch:
         from benchmarks import scan
@@ -84,7 +84,7 @@ def test_workers_on_a_dask_cluster(traps):
     assert done.returncode == 0, done.stderr
 
 
-def test_there_is_one_place_that_starts_interpreters():
+def test_only_processes_py_starts_interpreters():
     """So that none is forgotten."""
     package = Path(plume_py.__file__).parent
     found = [path.relative_to(package) for path in package.rglob("*.py") if "sys.executable" in path.read_text()]
@@ -95,7 +95,7 @@ def test_there_is_one_place_that_starts_interpreters():
 
 
 @pytest.mark.parametrize("content", ["cache_dir: planted\ndisable_jit: 1\n", "{ not yaml"])
-def test_settings_for_numba_in_the_folder_at_hand_are_not_read(tmp_path, content):
+def test_numba_settings_in_the_current_folder_are_not_read(tmp_path, content):
     (tmp_path / ".numba_config.yaml").write_text(content)
     (tmp_path / "h.json").write_text(HISTORY)
     done = run(tmp_path, "check", "h.json", ISOCHECK_COMPILE="always")

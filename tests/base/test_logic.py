@@ -1,4 +1,4 @@
-"""Formulas and orders: every gate against Python's own logic, every order against the permutations."""
+"""Tests of base/logic: gates agree with Python, orders with permutations, and limits end the search."""
 
 from itertools import pairwise, permutations, product
 
@@ -33,7 +33,7 @@ def models(formula: Formula, variables: list[int]) -> set[tuple[bool, ...]]:
         (lambda f, a, b, c: f.any_of(()), lambda a, b, c: False),
     ],
 )
-def test_gates_mean_what_they_say(gate, meaning) -> None:
+def test_gates_agree_with_python(gate, meaning) -> None:
     with Formula() as formula:
         variables = [formula.variable() for _ in range(3)]
         formula.require(gate(formula, *variables))
@@ -86,7 +86,7 @@ def test_limits_end_the_search() -> None:
         formula.solve(limits=Limits(timeout=0))
 
 
-def test_counts_say_how_many_are_true() -> None:
+def test_counts_of_true_literals() -> None:
     with Formula() as formula:
         variables = [formula.variable() for _ in range(4)]
         counts = formula.at_least(3, variables)
@@ -96,7 +96,7 @@ def test_counts_say_how_many_are_true() -> None:
             assert [formula.value(count) for count in counts] == [sum(values) >= k for k in range(4)]
 
 
-def test_a_formula_that_grows_too_long_is_given_up() -> None:
+def test_a_growing_formula_checks_its_limits() -> None:
     with Formula(Limits(timeout=1e-9)) as formula, pytest.raises(LimitError):
         for _ in range(20_000):
             formula.require(formula.variable())

@@ -1,4 +1,4 @@
-"""No password of an address is ever shown, however the address is written and whoever quotes it."""
+"""Tests of base/passwords: no password of an address is shown, however the address is written or quoted."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def _forgotten_afterwards(monkeypatch):
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("password", [PASSWORD, "p@ss:w/rd?", "täst 99", "%41bcd", "a'b\"cd", "abc"])
-def test_whatever_a_driver_says_about_it(address, password):
+def test_passwords_are_removed_from_messages_of_drivers(address, password):
     if not password.isalnum():  # one of several words or with odd ends is quoted as a whole
         address = address.replace("%zz", "").replace(" and more", "")
     for spelled in (password, quote(password, safe="")):
@@ -67,7 +67,7 @@ def test_addresses_without_their_password(address):
     assert PASSWORD not in without_password(address.format(PASSWORD))
 
 
-def test_what_is_no_password_stays():
+def test_text_without_passwords_is_unchanged():
     for address in (
         "sqlite:///t.db",
         "file.py:Class?x=a@b",
@@ -79,7 +79,7 @@ def test_what_is_no_password_stays():
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_the_command_line(address, tmp_path):
+def test_the_command_line_prints_no_password(address, tmp_path):
     url = address.format(PASSWORD)
     for command in (["collect", url, "--out", "x.jsonl", "--transactions", "1"], ["check", url, "--format", "json"]):
         done = subprocess.run(
@@ -116,7 +116,7 @@ def test_the_command_line(address, tmp_path):
         ["--url=URL"],
     ],
 )
-def test_given_to_another_command(command, tmp_path):
+def test_other_commands_print_no_password(command, tmp_path):
     url = f"mysql://u:{PASSWORD}@h/db"
     done = subprocess.run(
         [*PROGRAM, *(word.replace("URL", url) for word in command)],

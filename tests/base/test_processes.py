@@ -1,4 +1,4 @@
-"""Ending a server: whoever is started next must find nothing of it."""
+"""Tests of base/processes: a stopped server leaves no process."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ SERVER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BELOW!
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_those_below_a_server_have_ended_with_it():
+def test_descendants_of_a_server_have_ended_when_it_is_stopped():
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, start_new_session=True) as server:
         assert server.stdout.readline() == b"1\n"
         wait_until(lambda: len(tree(server.pid)) == 2, server)

@@ -1,4 +1,4 @@
-"""Casts of parameters and constants: which are left out, and what the others become."""
+"""Tests of base/sql/casts: removed casts, and the parameters that others become."""
 
 import pytest
 
@@ -33,11 +33,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_casts_in_a_text(text) -> None:
+def test_casts_that_change_no_value_are_removed(text) -> None:
     assert without_casts(text, 1, [P])[0] == CASES[text]
 
 
-def test_a_text_and_its_number_are_two_parameters() -> None:
+def test_a_text_and_its_cast_to_a_number_are_two_parameters() -> None:
     """'7' and '07' are one number."""
     text, params = without_casts("x = :p AND y = :p::int", 1, [TEXT])
     assert text == "x = :p AND y = :p_int" and [(q.name, q.type) for q in params] == [("p", "text"), ("p_int", "int")]
@@ -47,7 +47,7 @@ def test_a_text_and_its_number_are_two_parameters() -> None:
     )
 
 
-def test_the_only_family_gives_the_type() -> None:
+def test_the_casts_of_the_only_family_determine_the_type_of_a_parameter() -> None:
     body = "SET a = :p::varchar(9);\nSET b =\n  :p ::\n character varying(9);\nSET c = 1;"
     file = parse(f"-- transaction: f(p INT)\n{body}")
     (found,) = file.transactions

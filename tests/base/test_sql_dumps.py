@@ -1,4 +1,4 @@
-"""Schemas as pg_dump and mysqldump write them: what is read, what is ignored with a note, and what is refused where."""
+"""Tests of base/sql (normalize, schema): schemas of pg_dump and mysqldump, with notes on what is ignored."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def asked(schema, body):
     return programs(file)[0]
 
 
-def test_pg_dump() -> None:
+def test_a_dump_of_pg_dump_is_read() -> None:
     file = parse(POSTGRES, functions=False)
     t, m = file.tables
     assert (t.name, t.primary_key, t.names) == ("t", ("id",), ("id", "v", "s", "bits"))
@@ -115,7 +115,7 @@ def test_pg_dump() -> None:
         ("SELECT twice INTO a FROM t WHERE id = :x;", "twice is neither a column"),
     ],
 )
-def test_only_what_can_matter_is_refused(body, said) -> None:
+def test_only_statements_that_affect_accessed_tables_are_rejected(body, said) -> None:
     if not said:
         assert [cell.table for cell in asked(POSTGRES, body).accesses] == ["t.(row)", "t.v"]
         return
@@ -123,7 +123,7 @@ def test_only_what_can_matter_is_refused(body, said) -> None:
         asked(POSTGRES, body)
 
 
-def test_mysqldump() -> None:
+def test_a_dump_of_mysqldump_is_read() -> None:
     t, u = parse(MYSQL).tables
     assert (t.primary_key, t.unique, t.names) == (("id",), (("v", "e"),), ("id", "v", "e"))
     assert t.columns[0].generated and u.columns[0].generated and u.primary_key == ("id",)
@@ -156,10 +156,10 @@ GRANT SELECT,INSERT ON TABLE public.t TO "app-user";
 """
 
 
-def test_names_functions_and_kinds_that_do_not_matter() -> None:
+def test_names_functions_and_types_without_effect_are_ignored() -> None:
     t, u = parse(OTHERS, functions=False).tables
     assert [(c.name, c.type) for c in t.columns] == [("id", "int"), ("name", "text"), ("cost", "int")]
-    assert t.primary_key == ("id",) and t.unseen is None and u.unseen is not None
+    assert t.primary_key == ("id",) and t.side_effect is None and u.side_effect is not None
     asked(OTHERS, "INSERT INTO t (id, name, cost) VALUES (:x, 'a', 2);")
     asked(OTHERS, "SELECT v INTO a FROM u WHERE id = :x;")
     for body in ("INSERT INTO u (id) VALUES (:x);", "DELETE FROM u WHERE id = :x;"):
@@ -179,7 +179,7 @@ def test_names_functions_and_kinds_that_do_not_matter() -> None:
         "ALTER TABLE ONLY public.t ADD CONSTRAINT i EXCLUDE USING gist (name WITH =);",
     ],
 )
-def test_what_else_forbids_a_row_matters_to_on_conflict(unique) -> None:
+def test_on_conflict_reads_the_rows_of_all_unique_constraints(unique) -> None:
     table = "CREATE TABLE public.t (id integer PRIMARY KEY, name text NOT NULL, v integer NOT NULL);\n"
     insert = "INSERT INTO t VALUES (:x, 'a', 1) ON CONFLICT {} DO NOTHING;"
 
@@ -210,7 +210,7 @@ DO SETVAL(`s`, 1, 0);
 """
 
 
-def test_mariadb_dump() -> None:
+def test_a_dump_of_mariadb_dump_is_read() -> None:
     t, u = parse(MARIADB).tables
     assert (t.names, t.primary_key, t.unique, t.partly_unique) == (("id", "sku", "hid"), ("id",), (), True)
     assert u.primary_key == ("id",)

@@ -1,11 +1,11 @@
-"""Logs of statements: what becomes of transactions, values and sessions; and logs that are not what they seem."""
+"""Tests of base/sql (log_entries, log_programs): transactions, values and sessions of a log, and malformed logs."""
 
 import pytest
 
 from plume_py.base.errors import InputError
 from plume_py.base.sql import log_entries, log_programs
-from plume_py.base.sql.from_log import load_log
-from plume_py.base.sql.log_statements import given_values, shape
+from plume_py.base.sql.log_entries import given_values, shape
+from plume_py.base.sql.log_programs import load_log
 
 TABLES = "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, name TEXT)"
 
@@ -27,7 +27,7 @@ def listing(path, **options):
     return [line for line in found.listing if line and not line.startswith("-- seen")], found.summary
 
 
-def test_transactions_are_told_apart_by_session(tmp_path) -> None:
+def test_transactions_are_separated_by_session(tmp_path) -> None:
     one = statements(11, TABLES, "BEGIN", "UPDATE t SET v = v + 1 WHERE id = 5", "COMMIT")
     two = statements(12, "BEGIN", "SELECT v FROM t WHERE id = 7", "UPDATE t SET v = 8 WHERE id = 7", "COMMIT")
     mixed = [*one[:2], two[0], one[2], two[1], two[2], one[3], two[3]]
@@ -74,7 +74,7 @@ def test_parameters_of_prepared_statements(tmp_path) -> None:
     ]
 
 
-def test_what_failed_or_was_rolled_back_is_left_out(tmp_path) -> None:
+def test_failed_and_rolled_back_writers_are_skipped(tmp_path) -> None:
     update = "UPDATE t SET v = 1 WHERE id = 2"
     lines = [
         *statements(1, TABLES, "BEGIN", update),
@@ -129,7 +129,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("writes", [False, True])
-def test_who_only_read_counts_as_committed(end, writes, tmp_path) -> None:
+def test_a_transaction_that_only_read_counts_as_committed(end, writes, tmp_path) -> None:
     """The application has the answers. A transaction that wrote has left nothing, and a conflict takes answers back."""
     more, counts = ENDS[end]
     write = statements(1, "UPDATE t SET v = 0 WHERE id = 1") if writes else []
@@ -151,7 +151,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_queries_in_disguise_read(query, end, tmp_path) -> None:
+def test_copy_and_temporary_tables_count_as_queries(query, end, tmp_path) -> None:
     listed, _ = listing(log(tmp_path, *statements(1, TABLES, "BEGIN", query, end)))
     assert listed[1:] == [QUERIES[query]]
 
@@ -169,7 +169,7 @@ def test_a_chained_transaction_begins_at_once(tmp_path) -> None:
     assert [line.startswith("--") for line in listed] == [True, False, True, False, False, True, False]
 
 
-def test_a_table_of_the_schema_is_none_of_the_system(tmp_path) -> None:
+def test_a_table_of_the_application_is_no_system_table(tmp_path) -> None:
     schema = tmp_path / "s.sql"
     schema.write_text("CREATE TABLE pg_games (id INT PRIMARY KEY, v INT NOT NULL);")
     path = log(tmp_path, *statements(1, "SELECT v FROM pg_games", "SELECT oid FROM pg_class"))
@@ -190,7 +190,7 @@ def test_the_process_in_brackets_is_the_session(tmp_path) -> None:
     assert "2 transactions of 1 program" in listing(path)[1]
 
 
-def test_numbers_of_a_type_are_no_values(tmp_path) -> None:
+def test_numbers_in_a_type_are_a_part_of_the_statement(tmp_path) -> None:
     text = "SELECT v FROM t WHERE name = $1::VARCHAR(2) AND v = CAST($2 AS NUMERIC(8, 2)) AND id = 7"
     lines = [(1, "LOG", f"execute <unnamed>: {text}"), (1, "DETAIL", "parameters: $1 = 'abc', $2 = '3.50'")]
     listed, _ = listing(log(tmp_path, *statements(1, TABLES), *lines))
@@ -198,7 +198,7 @@ def test_numbers_of_a_type_are_no_values(tmp_path) -> None:
     assert listed[1].endswith("name = :p1 ::VARCHAR(2) AND v = CAST( :p2 AS NUMERIC(8, 2)) AND id = :p3;")
 
 
-def test_an_error_is_that_of_the_statement_it_names(tmp_path) -> None:
+def test_an_error_belongs_to_the_statement_that_it_quotes(tmp_path) -> None:
     """A statement that cannot be parsed is not logged; the one before it has not failed."""
     lines = [*statements(1, TABLES, "UPDATE t SET v = 1 WHERE id = 2"), (1, "ERROR", "x"), (1, "STATEMENT", "FROB")]
     lines += [
@@ -210,7 +210,7 @@ def test_an_error_is_that_of_the_statement_it_names(tmp_path) -> None:
     assert "1 failed" in listing(log(tmp_path, *lines[:-1], (1, "STATEMENT", "COMMIT")))[1]
 
 
-def test_savepoints(tmp_path) -> None:
+def test_rollback_to_a_savepoint_undoes_writes_and_keeps_reads(tmp_path) -> None:
     """What was written after a savepoint that is gone back to is undone; what was read was read."""
     insert = "INSERT INTO t (id, v) VALUES (1, 2)"
     caught = [*statements(1, insert), (1, "ERROR", "duplicate key"), (1, "STATEMENT", insert)]
@@ -232,7 +232,7 @@ def test_savepoints(tmp_path) -> None:
     ]
 
 
-def test_other_ways_to_log(tmp_path) -> None:
+def test_statements_logged_by_duration_prepare_or_cursor_are_read(tmp_path) -> None:
     """By duration, after the end; by PREPARE and EXECUTE; by a cursor of the server."""
     lines = [
         *statements(1, TABLES),
@@ -260,18 +260,18 @@ def test_several_statements_in_one_are_one_transaction(tmp_path) -> None:
     assert found[1:] == ["UPDATE t SET name = :p1 WHERE id = :p2;", "DELETE FROM t WHERE id = :p3;"]
 
 
-def test_lines_that_go_on(tmp_path) -> None:
+def test_entries_of_several_lines(tmp_path) -> None:
     path = log(tmp_path, *statements(1, TABLES, "UPDATE t SET\n\t    v = 1\n\tWHERE id = 2"))
     assert listing(path)[0][1:] == ["UPDATE t SET v = :p1 WHERE id = :p2;"]
 
 
-def test_what_is_repeated_is_written_twice_where_that_is_enough(tmp_path) -> None:
+def test_repeated_statements_are_folded_to_two(tmp_path) -> None:
     block = [s for i in range(9) for s in (f"SELECT v FROM t WHERE id = {i}", f"UPDATE t SET v = 0 WHERE id = {i}")]
     path = log(tmp_path, *statements(1, TABLES, "BEGIN", *block, "COMMIT"))
     assert len(listing(path, fold=True)[0]) == 1 + 4 and len(listing(path)[0]) == 1 + 18
 
 
-def test_csvlog(tmp_path) -> None:
+def test_csvlog_is_read(tmp_path) -> None:
     path = tmp_path / "postgresql.csv"
     whose, when = '12:00:00 UTC,"u","d",{pid},"[local]",5a0b.{pid:x}', '1,"x",2026-11-18,3/1,0'
     row = whose + "," + when + ',{kind},00000,"{text}",{detail},,,,,,,,""\n'
@@ -319,7 +319,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_told_in_one_line(case, tmp_path) -> None:
+def test_errors_have_one_line(case, tmp_path) -> None:
     from plume_py.reasoning.allocate.sql import load_sql_log
 
     lines, told = BAD[case]
@@ -330,7 +330,7 @@ def test_what_is_wrong_is_told_in_one_line(case, tmp_path) -> None:
     assert "\n" not in str(error.value) and str(error.value).startswith(str(path))
 
 
-def test_bounds(tmp_path, monkeypatch) -> None:
+def test_limits_on_the_size_of_a_log(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(log_programs, "MOST_PROGRAMS", 2)
     monkeypatch.setattr(log_programs, "MOST_STATEMENTS", 3)
     monkeypatch.setattr(log_programs, "MOST_SESSIONS", 2)
@@ -353,7 +353,7 @@ def test_bounds(tmp_path, monkeypatch) -> None:
         load_log(str(tmp_path / "none.log"), None)
 
 
-def test_values_of_statements() -> None:
+def test_values_are_taken_out_of_statements() -> None:
     text = "SELECT 1, a1 FROM \"t 2\" WHERE d > DATE '2020-01-01' AND e = E'a\\'b' AND f = $q$x;1$q$ LIMIT 10"
     assert shape(text, {}).values == ("a\\'b",)
     assert shape("UPDATE t SET v = -1.5e3, w = 'a''b' WHERE id = $2", {2: "x"}).values == ("-1.5e3", "a'b", "x")

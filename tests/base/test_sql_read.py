@@ -1,4 +1,4 @@
-"""SQL is read whole, or refused with its line: both commands that advise on it trust the same reader."""
+"""Tests of base/sql (files, blocks, statements, schema): SQL is read completely, or rejected with its line."""
 
 import pytest
 from paths import ROOT
@@ -120,7 +120,7 @@ def test_every_way_to_write_a_block_keeps_its_statements(text) -> None:
         ("SET q = (1; DELETE FROM b);", 4, "several statements where one should be"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_both(text, line, said, both) -> None:
+def test_unsupported_statements_are_rejected_by_allocate_and_infer(text, line, said, both) -> None:
     for found in both(f"{SCHEMA}-- transaction: f(x, y)\n{text}\n-- transaction: g(x)\n{SKEW}"):
         assert isinstance(found, str), found
         assert f"line {line}: " in found
@@ -136,7 +136,7 @@ def test_a_subquery_in_a_declaration_is_read(tmp_path) -> None:
     assert "r(a.v_x)" in map(str, load_sql(str(path))[0].accesses)
 
 
-def test_what_follows_a_return_is_done_on_the_other_way() -> None:
+def test_statements_after_a_conditional_return_move_to_the_other_branch() -> None:
     (choice,) = body(f"IF :x = 1 THEN UPDATE a SET v = 0 WHERE id = :x; COMMIT; RETURN; END IF;\n{SKEW}COMMIT;")
     assert [type(stmt) for stmt in choice.then] == [Update]
     assert [type(stmt) for stmt in choice.otherwise] == [Select, Update]
@@ -144,7 +144,7 @@ def test_what_follows_a_return_is_done_on_the_other_way() -> None:
     assert isinstance(choice.then[0], RollbackStatement)
 
 
-def test_ways_through_a_transaction_are_bounded() -> None:
+def test_the_number_of_copied_statements_is_bounded() -> None:
     many = 60 * "IF :x = 1 THEN IF :y = 1 THEN RETURN; END IF; END IF;\n"
     with pytest.raises(InputError, match="too many ways"):
         body(many)
@@ -168,18 +168,18 @@ def test_procedures_of_both_dialects_are_transactions(text, both) -> None:
 
 
 @pytest.mark.parametrize("sign", ["?", "%s", "$1", ":x", "%(x)s", "@x"])
-def test_placeholders(sign, both) -> None:
+def test_placeholders_of_all_drivers_are_arguments(sign, both) -> None:
     programs, application = both(f"{SCHEMA}-- transaction: f(x)\nUPDATE a SET v = 5 WHERE id = {sign};\n")
     assert [str(a) for a in programs[0].accesses] == ["r(a.(row)_x)", "w(a.v_x)"]
     assert application.transactions[0].body[0].where.args[1].name == "x"
 
 
-def test_placeholders_without_a_header() -> None:
+def test_placeholders_without_a_header_are_numbered() -> None:
     text = f"{SCHEMA}-- transaction: f\nUPDATE a SET v = ? WHERE id = ? AND v % 5 = 1;\n"
     assert [param.name for param in parse(text).transactions[0].params] == ["p1", "p2"]
 
 
-def test_the_same_value_twice() -> None:
+def test_a_repeated_argument_is_one_parameter() -> None:
     text = f"{SCHEMA}-- transaction: f(x, y, x)\nUPDATE a SET v = ? + ? WHERE id = ?;\n"
     assert [param.name for param in parse(text).transactions[0].params] == ["x", "y"]
 
@@ -201,16 +201,31 @@ def test_the_same_value_twice() -> None:
         'y double precision, z date, u money, t character varying(20) COLLATE "C", s inet, r boolean DEFAULT true);',
     ],
 )
-def test_tables_of_real_schemas(ddl) -> None:
+def test_tables_of_real_schemas_are_read(ddl) -> None:
     (table,) = [table for table in parse(SCHEMA + ddl).tables if table.name == "c"]
     assert table.primary_key == ("id",) and "key" not in table.names
 
 
 @pytest.mark.parametrize(
+    ("ddl", "note"),
+    [
+        ("CREATE VIEW s AS SELECT 1;", "the view s is ignored; a transaction cannot use it"),
+        (
+            "CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f();",
+            "the trigger t matters only where a is accessed",
+        ),
+    ],
+)
+def test_views_and_triggers_of_a_schema_are_noted(ddl, note) -> None:
+    assert parse(SCHEMA + ddl).notes == (note,)
+
+
+@pytest.mark.parametrize(
     ("ddl", "said"),
     [
-        ("CREATE VIEW s AS SELECT 1;", "only CREATE TABLE"),
-        ("CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f();", "line 3"),
+        ("CREATE TABLE s AS SELECT 1;", "line 3: only CREATE TABLE with a list of columns"),
+        ("CREATE FUNCTION f(x INT) RETURNS INT AS 'SELECT 1';", "line 3"),
+        ("CREATE TABLE s (id INT PRIMARY KEY) INHERITS (a);", "line 3: INHERITS is not supported"),
         ("ALTER TABLE a DROP COLUMN v;", "is not supported; write the table as it is in the end"),
         ("ALTER TABLE c ADD PRIMARY KEY (id);", "there is no table c"),
         ("ALTER TABLE a ADD UNIQUE (w);", "a has no column w; there is id, v"),
@@ -218,10 +233,29 @@ def test_tables_of_real_schemas(ddl) -> None:
         ("CREATE TABLE a (id INT);", "line 3: a second table a; the first is in line 1"),
     ],
 )
-def test_what_a_schema_cannot_say(ddl, said) -> None:
+def test_unsupported_statements_of_a_schema_are_rejected(ddl, said) -> None:
     with pytest.raises(InputError) as caught:
         parse(SCHEMA + ddl)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "statement", "said"),
+    [
+        ("CREATE VIEW s AS SELECT 1;", "SELECT id FROM s WHERE id = :x;", "no table s; give its CREATE TABLE"),
+        (
+            "CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f();",
+            "UPDATE a SET v = 1 WHERE id = :x;",
+            "the trigger t on a (line 3 of the schema) is not supported",
+        ),
+    ],
+)
+def test_what_a_schema_may_say_if_no_transaction_uses_it(both, ddl, statement, said) -> None:
+    header = f"{SCHEMA}{ddl}\n-- transaction: f(x)\n"
+    assert parse(header + SKEW).notes
+    assert not any(isinstance(found, str) for found in both(header + SKEW))
+    for refused in both(header + statement):
+        assert said in refused and "line 5" in refused
 
 
 @pytest.mark.parametrize(

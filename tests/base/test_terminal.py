@@ -1,4 +1,4 @@
-"""The status line, on a terminal that is not one."""
+"""Tests of base/terminal: the status line on a pseudo-terminal, colours, durations."""
 
 import os
 import subprocess
@@ -90,13 +90,13 @@ def test_a_status_line_fits_its_terminal_and_goes_away():
     assert seen == f"\r{line}\r{' ' * 79}\r", "drawn once, erased once, without an escape sequence"
 
 
-def test_whoever_is_quiet_or_not_on_a_terminal_sees_none():
+def test_no_status_line_if_quiet_or_not_on_a_terminal():
     assert on_terminal(SHOWN.format(quiet=True)) == ""
     silent = subprocess.run([sys.executable, "-c", SHOWN.format(quiet=False)], capture_output=True, check=True)
     assert silent.stderr == b""
 
 
-def test_a_status_line_is_redrawn_meanwhile():
+def test_a_status_line_is_redrawn_during_work():
     seen = on_terminal(REDRAWN)
     assert "at work" in seen and seen.endswith("\r       \r") and "\x1b" not in seen
 

@@ -1,4 +1,4 @@
-"""``isocheck bench``: points, what they cost, and how that is shown."""
+"""``isocheck bench`` (bench/run.py, tables.py): the points, their measurement, and the tables and plots."""
 
 import csv
 import io
@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from plume_py.base.child_process import run_command
 from plume_py.bench import run, tables
-from plume_py.bench.points import SHAPE, Point, points, varied
+from plume_py.bench.run import SHAPE, Point, points, varied
 from plume_py.cli.main import cli
 
 
@@ -53,7 +54,7 @@ def test_a_bench_writes_rows_and_plots(tmp_path):
         ElementTree.parse(out / name)
 
 
-def test_without_numbers_to_go_along_there_is_no_plot():
+def test_without_a_numeric_parameter_there_is_no_plot():
     found = [measured(point) for point in plan(distribution=("uniform", "zipfian"))]
     assert tables.plots(found) == {}
     assert tables.as_text(found).splitlines()[1].startswith("uniform")
@@ -66,26 +67,26 @@ def test_a_check_that_was_stopped_says_how_long_it_ran():
     assert row["verdict"] == "stopped"
 
 
-def test_lines_differ_in_what_else_was_varied():
+def test_each_combination_of_other_parameters_is_a_line():
     found = [measured(point) for point in plan(levels=("TCC", "RA"), sessions=(2, 5, 10), keys=(10, 20))]
     seconds = tables.plots(found)["seconds.svg"]
     assert all(f">{line}</text>" in seconds for line in ("10 keys, TCC", "20 keys, RA"))
 
 
 def test_a_process_is_ended_when_its_time_is_up():
-    done = run.child([sys.executable, "-c", "import time; time.sleep(60)"], 0.2)
-    assert done.stopped
+    done = run_command([sys.executable, "-c", "import time; time.sleep(60)"], 0.2)
+    assert done.is_timed_out
     assert done.seconds < 50
 
 
-def test_what_generate_refuses_is_said_in_one_line(tmp_path):
+def test_parameters_that_generate_rejects_are_one_line(tmp_path):
     point = Point({**SHAPE, "sessions": 2**20, "transactions": 2**20}, "TCC", "auto")
     with pytest.raises(run.IsocheckError, match=r"choose smaller sizes"):
         run.write(point, tmp_path / "history.txt")
 
 
 @pytest.mark.parametrize("words", [("--sessions", "2,x"), ("--level", "TCC,NOPE"), ("--sessions", "")])
-def test_a_list_with_something_else_in_it_is_refused(words):
+def test_a_list_with_an_invalid_value_is_a_usage_error(words):
     done = isocheck("bench", *words)
     assert done.exit_code == 2
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""docs/papers/isolde.md: the baseline that makes every history, what is found again, and what is counted."""
+"""docs/papers/isolde.md: the baseline that generates all histories, reproduced listings, and the counts."""
 
 from benchmarks.papers import isolde, isolde_runs
 from benchmarks.synth_brute import count, enumerate_for, histories
@@ -23,7 +23,7 @@ def test_listing_3_of_isolde_is_found_again(tmp_path, monkeypatch):
     assert [row[""] for row in rows[3:]] == ["UpdateSer@none", "SI@none"]
 
 
-def test_what_isolde_solved_is_counted_by_class():
+def test_problems_that_isolde_solved_are_counted_by_class():
     (section,) = (section for section in isolde.PAPER.sections if section.name == "implementations")
     same = {"class": "SAT, one form", "txns": "3", "expected": "SAT"}
     rows = [

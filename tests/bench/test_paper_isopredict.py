@@ -1,4 +1,4 @@
-"""docs/papers/isopredict.md: the examples, and that every published row has its place."""
+"""docs/papers/isopredict.md: the examples, and a place for each published row."""
 
 from benchmarks.papers.isopredict import LITERALS, examples
 from benchmarks.predict import PUBLISHED

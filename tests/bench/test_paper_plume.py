@@ -1,4 +1,4 @@
-"""docs/papers/plume.md: what is measured, and the page that is written from it."""
+"""docs/papers/plume.md: the measurements, and the page that is written from them."""
 
 import sys
 from xml.etree import ElementTree
@@ -17,7 +17,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_page_is_written_from_what_was_kept(folder):
+def test_the_page_is_written_from_kept_measurements(folder):
     row = {"sessions": 10, "made": "TCC", "clock": "tree", "cpu s": 1.5, "clocks s": 0.5, "edges s": 0.25, "MB": 90}
     slow = row | {"sessions": 100, "cpu s": "> 40", "clocks s": None, "edges s": None}
     save(folder / "results" / "plume" / "clocks.csv", [row, slow])
@@ -27,13 +27,13 @@ def test_the_page_is_written_from_what_was_kept(folder):
     ElementTree.parse(folder / "docs" / "pictures" / "plume-clocks-tcc.svg")
 
 
-def test_a_section_without_rows_keeps_what_was_measured_before(folder, monkeypatch):
+def test_a_section_without_new_rows_keeps_earlier_measurements(folder, monkeypatch):
     monkeypatch.delenv("PLUME_ARTIFACT", raising=False)
     plume.PAPER.measure(["lists"], quick=False)
     assert not (folder / "results").exists()
 
 
-def test_whoever_is_not_given_is_left_out(monkeypatch):
+def test_a_tool_without_a_path_is_left_out(monkeypatch):
     for name in ("AWDIT", "PLUME", "POLYSI", "VERISTRONG"):
         monkeypatch.delenv(name, raising=False)
     assert peers() == {}
@@ -41,7 +41,7 @@ def test_whoever_is_not_given_is_left_out(monkeypatch):
     assert peers()["AWDIT"].command[0] == "somewhere/awdit"
 
 
-def test_whoever_says_nothing_in_time_has_no_answer(tmp_path):
+def test_a_tool_that_exceeds_its_time_has_no_answer(tmp_path):
     busy = Peer("busy", "TCC", "txt", (sys.executable, "-c", "while True: pass"), "")
     assert busy.judge(tmp_path / "x.txt", 1) is None
 

@@ -74,7 +74,7 @@ def committed(*ops):
     return "committed", list(ops)
 
 
-def test_every_broken_level_has_a_violation_to_show():
+def test_every_violated_level_has_a_violation():
     """PC and PSI are broken in ways of one name, and neither level implies the other."""
     history = load(ROOT / "histories" / "TCC" / "forced-edges-do-not-feed-back.json")
     (entry,) = read_claim(line(check(history, ALL, name="h")).encode())

@@ -125,6 +125,40 @@ def test_real_time_is_checked_where_only_the_guess_violates_a_level():
     assert [level for level, verdict in before.levels.items() if verdict.ok is False] == ["StrongSI", "SSER"]
 
 
+def test_real_time_is_checked_also_if_the_guess_is_given_up():
+    """Serializable without the guess only, and not in real time."""
+    in_time = {}
+    for choice in ("auto", "none"):
+        builder = HistoryBuilder(0, declared=False)
+        builder.add(0, [("w", "x", 1)], begin=0, end=1)
+        builder.add(1, [("w", "x", 2)], begin=2, end=3)
+        builder.add(1, [("r", "x", 1)], begin=4, end=5)
+        in_time[choice] = {name: verdict.ok for name, verdict in check(builder.build(init_txn=choice)).levels.items()}
+    assert in_time["auto"] == in_time["none"] == dict.fromkeys(LEVELS, True) | {"StrongSI": False, "SSER": False}
+
+
+def test_verdicts_in_real_time_are_those_without_the_guess():
+    rng, seen = random.Random(8), {True: 0, False: 0}
+    while min(seen.values()) < 20:
+        sessions, _ = with_first(rng)
+        results = {}
+        for choice in ("auto", "none"):
+            builder, clock = HistoryBuilder(0, declared=False), random.Random(len(sessions))
+            for number, session in enumerate(sessions):
+                now = 0
+                for ops in session:
+                    begin = now + clock.randrange(4)
+                    now = begin + 1 + clock.randrange(4)
+                    builder.add(number, ops, begin=begin, end=now)
+            results[choice] = builder.build(init_txn=choice)
+        if not results["auto"].init_guessed:
+            continue
+        guessed, plain = (check(results[choice]) for choice in ("auto", "none"))
+        verdicts = [{name: verdict.ok for name, verdict in result.levels.items()} for result in (guessed, plain)]
+        assert verdicts[0] == verdicts[1], sessions
+        seen[bool(plain.levels["SER"].ok and not plain.levels["SSER"].ok)] += 1
+
+
 def test_the_first_transaction_needs_no_declared_level():
     levels = {1: "RA"}
     assert check(build(FALSE_ALARM, "auto", levels), "declared").ok

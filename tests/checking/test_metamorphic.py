@@ -68,7 +68,7 @@ def test_a_fresh_key_never_mends_a_violation(seed):
 
 @pytest.mark.parametrize("guarantee", ["SER", "SI", "PSI", "PC", "TCC", "RA", "RC"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_guaranteed_holds_and_so_does_all_below(guarantee, seed):
+def test_the_guaranteed_level_and_all_weaker_ones_hold(guarantee, seed):
     holding = {level for level, (ok, _) in outcome(history(guarantee, seed))[0].items() if ok}
     promised = ({guarantee} | weaker_levels(guarantee)) & set(WEAK)
     assert promised <= holding

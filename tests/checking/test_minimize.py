@@ -1,4 +1,4 @@
-"""A smallest sub-history: it stands on its own, as a file too, at every level and for levels per transaction."""
+"""checking/minimize: the small history violates the level alone, also as a file, at every level."""
 
 import random
 
@@ -162,7 +162,7 @@ def test_lists_that_mean_something_else_without_their_elements():
     assert check(small.history, "SER").levels["SER"].ok is False
 
 
-def test_levels_of_the_rest_no_longer_matter():
+def test_levels_of_removed_transactions_do_not_matter():
     """T2 at RC makes the weakest level common to all RC; without it the same contradiction has another name."""
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "x", 1)], level="SI")
@@ -203,6 +203,6 @@ def test_from_the_command_line(tmp_path):
     assert target.exists()
 
 
-def test_a_limit_of_time_ends_it_with_what_was_found():
+def test_a_time_limit_ends_the_minimization_with_the_smallest_history_so_far():
     small = minimize(lost_update(), "SI", limits=Limits(timeout=1e-9))
     assert check(small.history, "SI").levels["SI"].ok is False

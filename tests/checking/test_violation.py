@@ -1,4 +1,4 @@
-"""A violation is complete when it leaves the engine: every report says the same conclusion and the same culprits."""
+"""checking/violation: a violation is complete, so every report prints the same conclusion and culprits."""
 
 import html
 import json
@@ -18,7 +18,8 @@ from plume_py.history.inject import inject
 from plume_py.history.model import INITIAL_ID
 from plume_py.levels import NAMES
 from plume_py.levels.patterns import PATTERNS, Kind
-from plume_py.report import dot, html_data, sarif, text
+from plume_py.report import dot, sarif, text
+from plume_py.report.html import page_data
 from plume_py.report.json import plain
 
 HISTORIES = sorted((ROOT / "histories").rglob("*.json"))
@@ -57,7 +58,7 @@ def of_text(result: Result, violation: Violation) -> tuple[str, list[tuple[objec
 
 
 def of_page(result: Result, violation: Violation) -> tuple[str, list[tuple[object, str]]]:
-    (example,) = html_data.page_data([result])["examples"]
+    (example,) = page_data([result])["examples"]
     members = example["transactions"]
     spelled = [(members[t]["id"], "{}({}, {})".format(*members[t]["ops"][op])) for t, op in example["culprits"]]
     return example["conclusion"], spelled

@@ -1,4 +1,4 @@
-"""Help, completion, and what is said about files that were written."""
+"""Help and completion of all commands, and the messages about written files (cli/common_options.py)."""
 
 import json
 import re
@@ -87,7 +87,7 @@ def test_many_histories_are_summed_up(tmp_path):
         json.loads(line)
 
 
-def test_what_was_written_is_said_where(tmp_path):
+def test_commands_print_which_files_they_wrote(tmp_path):
     page, pictures, order = tmp_path / "page.html", tmp_path / "pictures", tmp_path / "order.json"
     told = run(BREAKS, "--report", page, "--out", pictures)
     assert f"isocheck: wrote {pictures}: 1 counterexample\n" in told.stderr
@@ -125,7 +125,7 @@ IDS, SESSIONS = "the ids of transactions are not kept", "the names of sessions a
         ("edn", [IDS, SESSIONS]),
     ],
 )
-def test_convert_says_what_a_format_does_not_keep(target, lost, tmp_path):
+def test_convert_prints_what_a_format_does_not_keep(target, lost, tmp_path):
     (tmp_path / "in.jsonl").write_text(NAMED)
     told = run("convert", tmp_path / "in.jsonl", tmp_path / "out", "--to", target)
     assert told.exit_code == 0

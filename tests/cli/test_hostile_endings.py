@@ -1,4 +1,4 @@
-"""Exit codes when something is wrong outside, with streams, time or memory: nothing ends in 1 by accident."""
+"""Exit codes after failures of streams, time or memory (cli/main.py, base/limits.py): 1 means only a violation."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_exit_codes_do_not_depend_on_where_messages_go(streams, wanted):
         ["formats", "x"],
     ],
 )
-def test_no_command_ends_in_1_when_it_cannot_complain(arguments, tmp_path):
+def test_no_command_exits_with_1_when_standard_error_is_closed(arguments, tmp_path):
     for streams in ("2>/dev/full", "2>&-", ">/dev/full", ">&- 2>&-"):
         assert shell(f"ISOCHECK {streams}", *arguments, cwd=tmp_path).returncode in (0, 2, 3, 4)
 
@@ -89,7 +89,7 @@ def test_no_command_ends_in_1_when_it_cannot_complain(arguments, tmp_path):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_what_nobody_caught_is_one_line(monkeypatch, capsys, error, code):
+def test_an_uncaught_error_is_one_line(monkeypatch, capsys, error, code):
     def fail(**_):
         raise error
 
@@ -105,7 +105,7 @@ def test_what_nobody_caught_is_one_line(monkeypatch, capsys, error, code):
 # --- limits
 
 
-def test_what_never_asks_is_ended_all_the_same(monkeypatch):
+def test_work_that_never_checks_its_limits_is_stopped(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(limits_module.time, "monotonic", lambda: now[0])
     limits = Limits(10)
@@ -117,7 +117,7 @@ def test_what_never_asks_is_ended_all_the_same(monkeypatch):
             pass
 
 
-def test_a_limit_that_is_over_is_over(monkeypatch):
+def test_a_limit_has_no_effect_after_its_end(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(limits_module.time, "monotonic", lambda: now[0])
     with Limits(10).enforced():

@@ -1,4 +1,4 @@
-"""Whatever a file says is harmless in every output: no control character, no command, no line of its own."""
+"""Text from files in all outputs: control characters, CI commands and line breaks are escaped everywhere."""
 
 import json
 import os

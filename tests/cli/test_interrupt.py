@@ -1,4 +1,4 @@
-"""Ctrl-C, from the first moment of ours on: no traceback, and exit code 130."""
+"""Ctrl-C at any moment (``__main__.py``, cli/main.py): exit code 130 and no traceback."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def name_in(line):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("way", ["script", "module"])
-def test_while_it_is_imported(way, moment, child, tmp_path):
+def test_an_interrupt_during_imports_ends_with_130_and_no_traceback(way, moment, child, tmp_path):
     """It waits for a history that never comes, so nothing but the signal ends it, however fast the machine is."""
     process = start(child, script(tmp_path) if way == "script" else ["-m", "plume_py"], "check", "-", "--level", "SER")
     last = b"plume_py.__main__" if way == "script" else b"plume_py"
@@ -65,7 +65,7 @@ def test_while_it_is_imported(way, moment, child, tmp_path):
 
 
 @pytest.mark.parametrize("moment", range(100, 105_000, 6_553))
-def test_wherever_it_is_at_work(moment, child):
+def test_an_interrupt_during_any_work_ends_with_130_and_no_traceback(moment, child):
     """The signal comes with the so-manieth call of a function, in our modules or in others."""
     program = f"""
 import os, signal, sys
@@ -96,7 +96,7 @@ run()
         assert told.strip() in (b"", b"interrupted")
 
 
-def test_while_python_calls_back(child):
+def test_an_interrupt_in_a_callback_of_python_is_not_lost(child):
     """What is raised in there would be shown, and lost; it waits for a history, so only the signal ends it."""
     program = """
 import os, signal, sys
@@ -122,7 +122,7 @@ entry.run()
     assert process.stderr.read().strip() in (b"", b"interrupted")
 
 
-def test_who_ignores_it_goes_on_to():
+def test_an_ignored_interrupt_stays_ignored():
     """A shell lets what it starts in the background ignore Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

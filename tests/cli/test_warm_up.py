@@ -1,4 +1,4 @@
-"""Kernels compiled before they are needed: by a command of its own, and by a second process during the first check."""
+"""``isocheck warm-up`` (cli/warm_up.py), and kernels compiled by a second process (checking/precompile.py)."""
 
 import os
 import subprocess
@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from paths import ROOT
 from program import PATIENCE
 
-from plume_py.cli import precompile, warm_up
+from plume_py.checking import precompile
+from plume_py.cli import warm_up
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_warm_up_compiles_what_its_commands_need(cold: Path, monkeypatch: pytest
     assert len(list(cold.rglob("execute-*.code"))) == 1, "once, by whoever came first"
 
 
-def test_warm_up_takes_a_relative_folder_from_where_it_was_started(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_cache_folder_is_below_the_working_directory(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cold.mkdir()
     monkeypatch.chdir(cold)
     monkeypatch.setenv("NUMBA_CACHE_DIR", "kernels")
@@ -45,13 +46,13 @@ def test_warm_up_takes_a_relative_folder_from_where_it_was_started(cold: Path, m
     assert "execute" in codes(cold / "kernels")
 
 
-def test_warm_up_says_what_was_wrong(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_up_reports_the_command_that_failed(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "PARTS", {"one": ["stats nothing.txt"]})
     done = CliRunner().invoke(warm_up.command, [])
     assert str(done.exception) == "isocheck stats nothing.txt: isocheck: nothing.txt: No such file or directory"
 
 
-def test_all_commands_of_warm_up_are_ours() -> None:
+def test_all_commands_of_warm_up_exist() -> None:
     for words in (words for commands in warm_up.PARTS.values() for words in commands):
         assert words.split()[0] in ("generate", "check", "convert", "stats", "watch", "allocate", "robust")
 
@@ -59,7 +60,7 @@ def test_all_commands_of_warm_up_are_ours() -> None:
 def test_a_second_process_compiles_while_the_first_loads(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = cold.with_name("h.txt")
     path.write_text("w(1,2,3,4)\n")
-    monkeypatch.setattr(precompile, "WORTH_AHEAD", 1)
+    monkeypatch.setattr(precompile, "MIN_BYTES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     started = []
     start = subprocess.Popen
@@ -74,8 +75,8 @@ def test_a_second_process_compiles_while_the_first_loads(cold: Path, monkeypatch
         assert len(started) == 1, "now they are there"
 
 
-def test_it_ends_with_who_started_it(cold: Path) -> None:
-    command = [sys.executable, "-m", "plume_py.cli.precompile", "TCC"]
+def test_the_second_process_ends_with_its_parent(cold: Path) -> None:
+    command = [sys.executable, "-m", "plume_py.checking.precompile", "TCC"]
     environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
     assert done.returncode == 0 and "backward_edges" not in codes(cold)

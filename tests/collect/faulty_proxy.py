@@ -27,11 +27,11 @@ from plume_py.collect.workload import Shape
 ACTIONS = ("stall", "trickle", "truncate", "reset")
 DIRECTIONS = ("up", "down")  # to the server, to the client
 SECONDS, TIMEOUT, LONGEST = 1.0, 0.5, 11.0
-PATIENCE = 300.0  # of the direct connection, on a busy machine
+PATIENCE = 300.0  # seconds for the direct connection, on a busy machine
 
 
 def postgresql(data, is_first):
-    """The length of the first message; None if it is not complete."""
+    """Return the length of the first message, or None if it is incomplete."""
     if is_first:  # without a type
         return struct.unpack(">I", data[:4])[0] if len(data) >= 4 else None
     return 1 + struct.unpack(">I", data[1:5])[0] if len(data) >= 5 else None
@@ -49,7 +49,7 @@ PROTOCOLS = {"postgresql": postgresql, "mariadb": mysql, "redis": line, "etcd": 
 
 
 class Proxy:
-    """Passes messages on; at the ``number``-th of ``direction``, of all connections together, it does ``action``."""
+    """Relays messages. At the ``number``-th in ``direction``, over all connections, it does ``action``."""
 
     def __init__(self, port, protocol, action, direction, number):
         self.to, self.protocol, self.action, self.direction, self.number = port, protocol, action, direction, number
@@ -92,7 +92,7 @@ class Proxy:
                     if direction == self.direction and self.is_due():
                         return self.fail(message, goal, (origin, goal))
                     goal.sendall(message)
-                if self.protocol is line and data:  # what has no lines, such as the body of an answer
+                if self.protocol is line and data:  # data without lines, such as the body of an answer
                     goal.sendall(data)
                     data = b""
         if origin not in self.is_reset:
@@ -128,7 +128,7 @@ class Proxy:
 
 
 def attack(kind, url, action, direction, number, folder):
-    """Run a workload behind the proxy; how it ended, how long it took, and what is wrong."""
+    """Run a workload behind the proxy. Return how it ended, its duration, and the errors found."""
     head, port = url.rpartition(":")[::2]
     port, slash, rest = port.partition("/")
     out = Path(folder, f"{kind}-{action}-{direction}-{number}.jsonl")
@@ -146,7 +146,7 @@ def attack(kind, url, action, direction, number, folder):
         except InputError as error:
             ended = str(error)
         took = time.monotonic() - begin
-    # The proxy is gone, and with it every connection that it held open in the midst of a transaction.
+    # The proxy has closed all connections, including those in the middle of a transaction.
     direct = open_adapter(Setup(url, setup.table, True, PATIENCE))
     with suppress(Exception):
         direct.settle()
@@ -157,7 +157,7 @@ def attack(kind, url, action, direction, number, folder):
 
 
 def attacks(kind, url, numbers, folder, workers=8):
-    """All faults at these messages: (action, direction, number), and what ``attack`` returns."""
+    """Yield (action, direction, number) of all faults at these messages, with the result of ``attack``."""
     cases = [(action, direction, number) for action in ACTIONS for direction in DIRECTIONS for number in numbers]
     with ThreadPoolExecutor(workers) as pool:
         yield from zip(cases, pool.map(lambda case: attack(kind, url, *case, folder), cases), strict=True)

@@ -55,7 +55,7 @@ def test_compiled_and_not_compiled_answer_alike(tmp_path, monkeypatch):
     plain = list(answers(tmp_path, 60))
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     assert list(answers(tmp_path, 60)) == plain
-    dispatch.release(*(module for name, module in sys.modules.items() if name.endswith("_kernels")))
+    dispatch.uncompile(*(module for name, module in sys.modules.items() if name.endswith("_kernels")))
 
 
 def test_the_reader_itself_says_what_is_wrong_in_one_line():

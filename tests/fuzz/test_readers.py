@@ -73,7 +73,7 @@ def plain_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage finds an index out of range only where Python checks it."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
     loaded = [m for name, m in sys.modules.items() if name.startswith("plume_py.") and name.endswith("_kernels")]
-    dispatch.release(*loaded)
+    dispatch.uncompile(*loaded)
 
 
 @pytest.mark.parametrize("format", HISTORIES)

@@ -1,4 +1,4 @@
-"""EDN and Elle JSON: the kernel against edn_format, the meaning of Jepsen histories, broken input."""
+"""formats/edn.py, jepsen.py, elle_json.py: kernel against edn_format, meaning of operations, broken input."""
 
 import json
 import random
@@ -20,10 +20,10 @@ from plume_py.levels import NAMES
 
 @pytest.fixture(params=["never", "always"])
 def compiled(request, monkeypatch):
-    dispatch.release(edn_kernels, elle_json_kernels)
+    dispatch.uncompile(edn_kernels, elle_json_kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield request.param
-    dispatch.release(edn_kernels, elle_json_kernels)
+    dispatch.uncompile(edn_kernels, elle_json_kernels)
 
 
 def to_json(text, block=edn.BLOCK):
@@ -92,7 +92,7 @@ def sessions(loaded):
         ('[:a"b"1[2]3]', [":a", "b", 1, [2], 3]),
     ],
 )  # fmt: skip
-def test_forms(compiled, text, expected):
+def test_each_form_becomes_a_line_of_json(compiled, text, expected):
     if expected is None:
         with pytest.raises(InputError):
             to_json(text)
@@ -146,13 +146,13 @@ def test_syntax_errors(compiled, text, problem, where):
     assert error.value.hint
 
 
-def test_lines_of_forms():
+def test_each_form_has_its_source_line():
     text = '; comment\n[{:a 1}\n\n {:b "x\ny"} {:c\n 1}\n#_ {:d 2}\n#t {:e 1}]\n'
     assert to_json(text)[1] == [2, 4, 5, 8]
     assert to_json("{:a 1}\n{:b 1}")[1] == [1, 2]
 
 
-def test_any_block_size_gives_the_same(compiled):
+def test_the_block_size_does_not_change_the_result(compiled):
     text = (
         '[{:a 1, :b "x\\n\\u0041 é"}\n #_ {:z 1} #inst "2020" ; c\n \\newline 12 nil :key [#{1 2} (3)]\n{:c \\a}] ; end'
     )
@@ -218,7 +218,7 @@ def unmarked(value):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(values, max_size=4))
-def test_agrees_with_edn_format(data):
+def test_the_kernel_agrees_with_edn_format(data):
     text = edn_format.dumps(data)
     assert unmarked(as_json(edn_format.loads(text))) == unmarked(to_json(text)[0])
 
@@ -233,13 +233,13 @@ def damaged_texts(draw):
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(damaged_texts(), min_size=10, max_size=20))
-def test_compiled_agrees_with_plain(monkeypatch, cases):
+def test_compiled_and_plain_kernel_agree(monkeypatch, cases):
     results = []
     for mode in ("never", "always"):
-        dispatch.release(edn_kernels)
+        dispatch.uncompile(edn_kernels)
         monkeypatch.setenv("ISOCHECK_COMPILE", mode)
         results.append([outcome(text, block) for text, block in cases])
-    dispatch.release(edn_kernels)
+    dispatch.uncompile(edn_kernels)
     assert results[0] == results[1]
 
 
@@ -259,7 +259,7 @@ def read_raw(text, block):
 # --- the meaning
 
 
-def test_invocations_and_completions(tmp_path):
+def test_invocations_and_completions_become_transactions(tmp_path):
     loaded = history(
         tmp_path,
         """
@@ -288,7 +288,7 @@ def test_invocations_and_completions(tmp_path):
     assert loaded.initial_value is None
 
 
-def test_registers_and_invocations_only(tmp_path):
+def test_registers_and_histories_of_invocations_only(tmp_path):
     loaded = history(
         tmp_path,
         '[{:type :ok :process 5 :value [[:w "x" 1] [:r 2 nil] [:r "x" 1] [:w :k :v]]}'
@@ -320,7 +320,7 @@ def test_without_processes_each_transaction_is_a_session(tmp_path):
     ]
 
 
-def test_an_invocation_outlives_its_block(tmp_path, monkeypatch):
+def test_an_invocation_survives_the_end_of_its_block(tmp_path, monkeypatch):
     monkeypatch.setattr(edn, "BLOCK", 200)
     monkeypatch.setattr(edn.BlockReader.__init__, "__defaults__", (200,))
     text = "{:type :invoke :process 9 :value [[:w 1 1] [:r 1 nil]]}\n"
@@ -346,7 +346,7 @@ def test_an_invocation_outlives_its_block(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_no_client_sets_up_the_initial_state(tmp_path, text, format):
+def test_no_jepsen_transaction_is_initial(tmp_path, text, format):
     loaded = history(tmp_path, text, format=format)
     assert loaded.init_txn == NOBODY
     assert check(loaded, NAMES).ok
@@ -393,7 +393,7 @@ def test_empty_histories(tmp_path):
         ("{:type :ok :process 1 :value [[:w 1 2] [:append 1 3]]}", "both as a list and as a register"),
     ],
 )
-def test_histories_that_mean_nothing(tmp_path, text, message):
+def test_non_transactional_histories_are_rejected(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as error:
         history(tmp_path, text)
     assert "\n" not in str(error.value)
@@ -539,7 +539,7 @@ def test_elle_json_keys_and_values_of_every_type(tmp_path):
 # --- registers: operations that are no transactions
 
 
-def test_a_register(tmp_path):
+def test_operations_on_one_register(tmp_path):
     loaded = history(
         tmp_path,
         """
@@ -651,7 +651,7 @@ def test_registers_in_elle_json(tmp_path):
         ),
     ],
 )
-def test_registers_that_cannot_be_judged(tmp_path, text, message):
+def test_unsupported_registers_are_rejected(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as error:
         history(tmp_path, text)
     assert "\n" not in str(error.value)
@@ -727,7 +727,7 @@ def survives(tmp_path, text, name, format):
 
 
 @pytest.mark.parametrize(("text", "format"), [(SMALL, "edn"), (json.dumps(ELLE).encode(), "elle-json")])
-def test_damage_is_an_input_error(tmp_path, text, format):
+def test_damaged_files_are_input_errors(tmp_path, text, format):
     for end in range(len(text)):
         survives(tmp_path, text[:end], "h", format)
     rng = random.Random(7)

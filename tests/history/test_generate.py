@@ -1,4 +1,4 @@
-"""Generated histories keep their level and really need it; injected patterns are exactly what was asked for."""
+"""generate.py and inject.py: generated histories satisfy exactly their level; each recipe shows its pattern."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_keeps_its_level_and_breaks_the_others(guarantee):
+def test_a_generated_history_satisfies_its_level_and_violates_stronger_ones(guarantee):
     broken = dict.fromkeys(LEVELS, 0)
     for seed in range(250):
         found = verdicts(plain(generate(guarantee, **SMALL, seed=seed)))
@@ -42,35 +42,35 @@ def test_keeps_its_level_and_breaks_the_others(guarantee):
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize(("sessions", "transactions"), [(1, 5), (2, 3), (6, 1), (5, 1)])
-def test_keeps_its_level_in_other_shapes(guarantee, sessions, transactions):
+def test_a_generated_history_satisfies_its_level_in_other_shapes(guarantee, sessions, transactions):
     for seed in range(40):
         shape = {"sessions": sessions, "transactions": transactions, "operations": 3, "keys": 2}
         assert verdicts(plain(generate(guarantee, **shape, read_share=0.6, seed=seed)))[level_of(guarantee)], seed
 
 
-def test_causal_histories_usually_break_stronger_levels():
+def test_causal_histories_usually_violate_stronger_levels():
     shape = {"sessions": 4, "transactions": 2, "operations": 4, "keys": 2}
     found = [verdicts(plain(generate("TCC", **shape, seed=seed))) for seed in range(60)]
     assert sum(not verdict["SI"] for verdict in found) > 30
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_compiled_or_not_is_the_same(guarantee, monkeypatch):
+def test_compiled_and_plain_kernel_generate_the_same_history(guarantee, monkeypatch):
     shape = {"sessions": 6, "transactions": 30, "operations": 8, "keys": 20, "seed": 5}
     try:
         monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-        dispatch.release(kernels)
+        dispatch.uncompile(kernels)
         interpreted = generate(guarantee, **shape)
         monkeypatch.setenv("ISOCHECK_COMPILE", "always")
         compiled = generate(guarantee, **shape)
         assert hasattr(kernels.execute, "py_func")
     finally:
-        dispatch.release(kernels)
+        dispatch.uncompile(kernels)
     assert same(interpreted, compiled)
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_seeds_reproduce(guarantee):
+def test_a_seed_reproduces_its_history(guarantee):
     histories = [generate(guarantee, **SMALL, seed=seed) for seed in (1, 1, 2)]
     assert same(histories[0], histories[1])
     assert not same(histories[0], histories[2])
@@ -116,13 +116,13 @@ def test_empty_histories(empty):
 @pytest.mark.parametrize(
     "wrong", [{"guarantee": "CI"}, {"keys": 0}, {"read_share": 1.5}, {"sessions": -1}, {"distribution": "normal"}]
 )
-def test_wrong_parameters(wrong):
+def test_wrong_parameters_are_rejected(wrong):
     with pytest.raises(InputError):
         generate(**wrong)
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_one_hot_key_is_not_searched_ever_deeper(guarantee, monkeypatch):
+def test_one_hot_key_is_not_searched_deeper_and_deeper(guarantee, monkeypatch):
     """With one key, versions are numbered as they commit: a search from v to w takes v - w steps."""
     steps = []
 
@@ -135,7 +135,7 @@ def test_one_hot_key_is_not_searched_ever_deeper(guarantee, monkeypatch):
         return counted
 
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    dispatch.release(kernels)
+    dispatch.uncompile(kernels)
     for name in ("first_before", "first_seen", "first_arrived"):
         monkeypatch.setattr(kernels, name, counting(getattr(kernels, name)))
     generate(guarantee, sessions=10, transactions=600, operations=2, keys=1)
@@ -161,7 +161,7 @@ def test_each_injection_is_exactly_its_pattern(tap, initial):
 
 
 @pytest.mark.parametrize("tap", sorted(RECIPES))
-def test_injection_leaves_the_history_alone(tap):
+def test_injection_does_not_change_the_history(tap):
     before = generate("SER", **SMALL)
     after, injections = inject(before, {tap: 2}, seed=4)
     sessions = list(after)
@@ -206,6 +206,6 @@ def test_nothing_to_inject():
 
 
 @pytest.mark.parametrize("counts", [{"z": 1}, {"a": -1}])
-def test_wrong_injections(counts):
+def test_wrong_injections_are_rejected(counts):
     with pytest.raises(InputError):
         inject(generate("SER", **SMALL), counts)

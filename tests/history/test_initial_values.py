@@ -1,4 +1,4 @@
-"""Initial values that a format does not fix: those of Viper's keys; and the values of Cobra's logs."""
+"""Initial values that a format does not fix: keys of formats/viper.py, and values of formats/cobra.py."""
 
 import json
 import struct
@@ -35,7 +35,7 @@ def test_several_unwritten_values_are_thin_air(tmp_path):
     assert taps(viper(tmp_path / "v", [[["r", 5, 0]]], [[["r", 5, 76]]])) == "a"
 
 
-def test_reads_of_aborted_transactions_decide_no_initial_value(tmp_path):
+def test_reads_of_aborted_transactions_determine_no_initial_value(tmp_path):
     path = viper(tmp_path / "v", [[["r", 5, 77]]], [[["r", 5, 76], ["w", 6, 1, False]]])
     assert check(load(path)).ok
     first = {"value": [["w", 5, 1]], "isInitial": True}
@@ -78,7 +78,7 @@ def test_other_values_than_the_stated_one_are_thin_air(tmp_path):
         ([[[["range", 1, 2, []]]]], "not supported"),
     ],
 )
-def test_odd_logs_are_rejected(tmp_path, logs, problem):
+def test_malformed_viper_logs_are_rejected(tmp_path, logs, problem):
     with pytest.raises(InputError, match=problem):
         load(viper(tmp_path / "v", *logs))
 
@@ -114,7 +114,7 @@ def cobra(folder, *logs):
     return folder
 
 
-def test_writes_with_the_universal_id_are_told_apart_by_their_hash(tmp_path):
+def test_writes_with_the_universal_id_differ_by_their_hash(tmp_path):
     log = [[("W", UNIVERSAL, 1, -8)], [("W", UNIVERSAL, 1, 9)], [("W", 9, 1, 9)]]
     reads = [[("R", UNIVERSAL, 1, -8)], [("R", UNIVERSAL, 1, 9)], [("R", 9, 1, 3)], [("R", 0xDEADBEEF, 2, 5)]]
     history = load(cobra(tmp_path / "c", log, reads))

@@ -1,4 +1,4 @@
-"""What a Jepsen run leaves behind: a store of folders, history.edn, history.txt, and test.jepsen."""
+"""Folders of Jepsen runs (detect.py) and history.txt (formats/jepsen_text.py)."""
 
 import os
 
@@ -10,7 +10,7 @@ from plume_py.cli.main import cli
 from plume_py.history.load import load
 from plume_py.scan.find import find
 from plume_py.scan.settings import ScanTask, Settings
-from plume_py.scan.task import check_one
+from plume_py.scan.worker import check_one
 
 OPERATION = "{:type %s, :process 0, :f :txn, :value [[:append 1 1] [:r 1 [1]]], :index %d}\n"
 EDN = OPERATION % (":invoke", 0) + OPERATION % (":ok", 1)

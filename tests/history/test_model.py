@@ -1,4 +1,4 @@
-"""The history model: the builder, atoms and their codes, and the decision about an initial transaction."""
+"""model.py, builder.py, value_codes.py and init_txn.py."""
 
 import doctest
 from itertools import permutations
@@ -91,12 +91,12 @@ def test_a_long_stream_is_flushed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         ({"ops": [("r", "x", [None])]}, "key 'x' is a list, and the initial value None stands in it"),
     ],
 )
-def test_the_builder_turns_down(wrong: dict, message: str) -> None:
+def test_the_builder_rejects_wrong_input(wrong: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         build((0, wrong.pop("ops"), wrong))
 
 
-def test_ids_stand_only_once() -> None:
+def test_an_id_may_occur_only_once() -> None:
     with pytest.raises(InputError, match="two transactions have the id '5'"):
         build((0, [], {"id": 5}), (1, [], {"id": "5"}))
 
@@ -107,7 +107,7 @@ def test_only_the_empty_list_is_the_initial_list() -> None:
         HistoryBuilder([1])
 
 
-def test_a_read_of_what_two_wrote_names_both_places() -> None:
+def test_an_ambiguous_read_names_both_writers() -> None:
     with pytest.raises(InputError) as caught:
         build((0, [("w", "x", 1)]), (1, [("w", "x", 1)], {"id": "b"}), (2, [("r", "x", 1)]))
     for part in ("T1 (sessions[0][0])", "b (sessions[1][0])", "sessions[2][0]: ambiguous read: T3"):
@@ -140,7 +140,7 @@ def coded(*chunks: list, streams: int = 1) -> tuple[list, Atoms]:
 @pytest.mark.parametrize(
     "chunks", list(permutations([[1, 2, 1], [None, 5], ["1", None], [2**64, 1], [NULL, 3]])), ids=str
 )
-def test_codes_keep_every_spelling_whatever_comes_first(chunks: tuple[list, ...]) -> None:
+def test_codes_keep_every_spelling_in_any_order(chunks: tuple[list, ...]) -> None:
     streams, atoms = coded(*chunks)
     assert streams == [[atom for chunk in chunks for atom in chunk]]
     assert atoms.table is not None
@@ -168,7 +168,7 @@ def test_equal_digits_of_different_types_differ() -> None:
     assert len(set(history.op_version.tolist())) == 3
 
 
-def test_numbers_have_a_bound() -> None:
+def test_huge_numbers_are_rejected() -> None:
     assert coded([10**3000])[0] == [[10**3000]]
     with pytest.raises(InputError, match=f"more than {MAX_DIGITS} digits"):
         coded([-(10**MAX_DIGITS)])
@@ -216,12 +216,12 @@ FIRST = ("a", [("w", "x", 5), ("w", "y", 6)])
         pytest.param([], False, False, id="there is nothing"),
     ],
 )
-def test_an_initial_transaction_is_recognised(txns: list, declared: bool, found: bool) -> None:
+def test_an_initial_transaction_is_detected(txns: list, declared: bool, found: bool) -> None:
     assert (build(*txns, declared=declared).init_txn != NOBODY) == found
     assert build(*txns, declared=declared, init_txn="none").init_txn == NOBODY
 
 
-def test_first_overrides_what_was_read_and_declared_but_not_what_cannot_be() -> None:
+def test_the_choice_first_overrides_reads_and_declarations_only() -> None:
     reader = "b", [("r", "x", None)]
     assert build(FIRST, reader, init_txn="first").init_txn == 0
     with pytest.raises(InputError, match="not an initial one: it does not write every key exactly once"):
@@ -255,14 +255,14 @@ def test_an_element_inside_a_list_can_be_ambiguous_too():
         builder.build()
 
 
-def test_made_up_ids_never_meet_given_ones():
+def test_generated_ids_never_equal_given_ones():
     builder = HistoryBuilder()
     builder.add(0, [], id="T2")
     builder.add(0, [])
     assert [txn.id for session in builder.build() for txn in session] == ["T2", "T'2"]
 
 
-def test_the_name_of_the_initial_state_is_no_id():
+def test_the_name_of_the_initial_state_is_reserved():
     builder = HistoryBuilder()
     builder.add(0, [], id="(initial state)")
     with pytest.raises(InputError, match="reserved"):
@@ -270,7 +270,7 @@ def test_the_name_of_the_initial_state_is_no_id():
 
 
 @pytest.mark.parametrize("more", ["an empty session first", "an aborted key", "nothing"])
-def test_what_did_not_commit_does_not_hide_the_initial_transaction(more):
+def test_uncommitted_transactions_do_not_hide_the_initial_transaction(more):
     builder = HistoryBuilder(declared=False)
     if more == "an empty session first":
         builder.session("empty")
@@ -282,7 +282,7 @@ def test_what_did_not_commit_does_not_hide_the_initial_transaction(more):
     assert builder.build().init_txn == 0
 
 
-def test_a_made_up_id_is_not_that_of_a_number():
+def test_a_generated_id_differs_from_a_numeric_one():
     """Reports call the transaction 2 T2."""
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "x", 1)], id=2)

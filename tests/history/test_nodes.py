@@ -1,4 +1,4 @@
-"""Nodes of transactions: kept by those who write a history on, or told to be lost."""
+"""nodes.py: native formats keep the nodes of transactions; other writers note their loss."""
 
 import json
 
@@ -39,7 +39,7 @@ def nodes_of(path):
 
 @pytest.mark.parametrize("made", [as_lines, as_document])
 @pytest.mark.parametrize("target", ["out.json", "out.jsonl"])
-def test_native_formats_keep_them(tmp_path, made, target):
+def test_native_formats_keep_nodes(tmp_path, made, target):
     source = made(tmp_path / ("in.jsonl" if made is as_lines else "in.json"))
     ended = CliRunner().invoke(cli, ["convert", source, str(tmp_path / target)])
     assert ended.exit_code == 0, ended.output
@@ -47,7 +47,7 @@ def test_native_formats_keep_them(tmp_path, made, target):
     assert nodes_of(tmp_path / target) == ['n1 "x"', "n2", None, "n3"]
 
 
-def test_who_cannot_keep_them_says_so(tmp_path):
+def test_formats_without_nodes_note_their_loss(tmp_path):
     source = as_lines(tmp_path / "in.jsonl")
     ended = CliRunner().invoke(cli, ["convert", source, str(tmp_path / "out.edn")])
     assert ended.exit_code == 0, ended.output
@@ -55,7 +55,7 @@ def test_who_cannot_keep_them_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("made", [as_lines, as_document])
-def test_a_smallest_part_keeps_them(tmp_path, made):
+def test_a_minimized_history_keeps_its_nodes(tmp_path, made):
     source = made(tmp_path / ("in.jsonl" if made is as_lines else "in.json"))
     small = tmp_path / "small.json"
     ended = CliRunner().invoke(cli, ["check", source, "--level", "SI", "--minimize", str(small)])
@@ -64,7 +64,7 @@ def test_a_smallest_part_keeps_them(tmp_path, made):
 
 
 @pytest.mark.parametrize("node", [{"rack": 3}, 7, None])
-def test_remarks_of_another_kind_are_left_alone(tmp_path, node):
+def test_node_fields_of_another_type_are_ignored(tmp_path, node):
     line = json.dumps({"session": 1, "id": "a", "node": node, "ops": [["w", "x", 1]]})
     (tmp_path / "in.jsonl").write_text(line + "\n")
     ended = CliRunner().invoke(cli, ["convert", str(tmp_path / "in.jsonl"), str(tmp_path / "out.json")])

@@ -1,4 +1,4 @@
-"""Files that change under the reader: one line, and never a verdict about what never was."""
+"""source.py: files that change while they are read, compressed streams, pipes."""
 
 import fcntl
 import gzip
@@ -46,7 +46,7 @@ CHANGES = {shrink: "became shorter", empty: "became shorter", grow: "became long
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("how", ["content", "lines"])
-def test_a_file_that_changes_after_its_first_bytes(tmp_path, change, packed, how):
+def test_a_file_that_changes_while_it_is_read_is_rejected(tmp_path, change, packed, how):
     path = tmp_path / "h.jsonl"
     path.write_bytes(gzip.compress(LINES * 20, 0) if packed else LINES * 20)
     source = Source(path)
@@ -63,7 +63,7 @@ def test_a_file_that_changes_after_its_first_bytes(tmp_path, change, packed, how
     ("json", b'{"initial":0,"sessions":[[' + b",".join(LINES.splitlines()) + b"]]}"),
     ("plume", b"".join(b"w(1,%d,0,%d)\n" % (i, i) for i in range(9000))),
 ])  # fmt: skip
-def test_it_is_one_line_and_exit_4(tmp_path, monkeypatch, capfd, change, format, text):
+def test_a_changed_file_is_one_line_and_exit_4(tmp_path, monkeypatch, capfd, change, format, text):
     path = tmp_path / "history"
     path.write_bytes(text)
     detect = load_module.detect
@@ -103,7 +103,7 @@ FIRST, SECOND = LINES[: len(LINE % 1)], LINES[len(LINE % 1) :]
 
 @pytest.mark.parametrize("gap", [0, 4, 64])
 @pytest.mark.parametrize("how", ["content", "lines"])
-def test_streams_of_xz_one_after_the_other(tmp_path, gap, how):
+def test_consecutive_xz_streams_are_all_read(tmp_path, gap, how):
     path = tmp_path / "h.jsonl.xz"
     path.write_bytes(lzma.compress(FIRST) + bytes(gap) + lzma.compress(b"") + lzma.compress(SECOND) + bytes(gap))
     source = Source(path)
@@ -120,7 +120,7 @@ def test_streams_of_xz_one_after_the_other(tmp_path, gap, how):
     lambda second: second[:5],
     lambda second: second[:-3],
 ])  # fmt: skip
-def test_a_later_stream_of_xz_that_is_damaged_is_never_left_out(tmp_path, damage):
+def test_a_damaged_later_xz_stream_is_never_skipped(tmp_path, damage):
     path = tmp_path / "h.jsonl.xz"
     path.write_bytes(lzma.compress(FIRST) + damage(lzma.compress(SECOND)))
     with pytest.raises(InputError, match=r"broken xz data|xz data ends too early"):

@@ -1,4 +1,4 @@
-"""When transactions began and ended: what each format says of it, and what is refused."""
+"""times.py: begin and end of transactions in each format, in statistics, and contradictory times."""
 
 import json
 
@@ -76,7 +76,7 @@ def test_native_files_take_start_and_end(read, spelled):
         lines(', "start": 5', head='{"initial": 0, "ticks_per_second": 1000}\n'),
     ],
 )
-def test_native_files_may_say_how_fast_their_clock_ticks(read, text):
+def test_native_files_may_state_ticks_per_second(read, text):
     assert read(text).times.per_second == 1000
 
 
@@ -116,7 +116,7 @@ def test_an_unknown_outcome_has_no_end(read):
     assert spans(history) == [(5, None), (1, 2)]
 
 
-def test_times_that_contradict_themselves_are_refused(read):
+def test_contradictory_times_are_rejected(read):
     backwards = refusal(read, document("", ', "start": 5, "end": 4'))
     assert "sessions[1][0]" in backwards and "ends (at 4) before it begins (at 5)" in backwards
     two = LINE % (7, 1, ', "start": 5, "end": 9') + "\n" + LINE % (7, 2, ', "start": 8, "end": 12')
@@ -140,7 +140,7 @@ def test_recordings_with_seconds_are_read_in_microseconds(read):
     assert "line 2: not a time" in refusal(read, lines(', "start": 1e300', head=head))
 
 
-def test_who_was_about_to_commit_when_the_collector_was_killed_has_a_beginning(read, tmp_path):
+def test_a_transaction_that_was_committing_when_the_collector_was_killed_has_a_begin(read, tmp_path):
     path = tmp_path / "h.jsonl"
     (tmp_path / ".h.jsonl.pending").write_text('{"run":"r"}\n{"session": 3, "id": "p", "start": 7, "ops": []}\n')
     path.write_text(lines(', "start": 1, "end": 2', head='{"ticks_per_second": 9, "collected": {"run": "r"}}\n'))
@@ -189,7 +189,7 @@ def test_jepsen_times_are_those_of_invocation_and_completion(read):
 
 
 @pytest.mark.parametrize("time", ["", ", :time 0", ", :time -1", ", :time 1.5", ', :time "now"', ", :time nil"])
-def test_without_a_clock_the_order_of_lines_tells_who_was_first(read, time):
+def test_without_a_clock_the_order_of_lines_gives_the_times(read, time):
     """Indices where they ascend, as people look for them; else places."""
     order = (":type :invoke, :process 0", ":type :ok, :process 0", ":type :invoke, :process 1", ":type :ok, :process 1")
     history = read(edn(*(text + time for text in order)))
@@ -201,7 +201,7 @@ def test_without_a_clock_the_order_of_lines_tells_who_was_first(read, time):
     assert spans(read(edn(*shuffled))) == [(0, 1), (2, 3)]
 
 
-def test_who_has_no_time_among_others_that_have_has_none(read):
+def test_an_operation_without_time_among_others_with_times_has_none(read):
     history = read(
         edn(":type :invoke, :process 0, :time 5", ":type :ok, :process 0", ":type :invoke, :process 1, :time 7")
     )
@@ -212,7 +212,7 @@ def test_completions_alone_order_nothing(read):
     assert read(edn(":type :ok, :process 0, :time 1", ":type :ok, :process 1, :time 2")).times is None
 
 
-def test_jepsen_times_that_contradict_themselves_are_refused(read):
+def test_contradictory_jepsen_times_are_rejected(read):
     told = refusal(
         read,
         edn(
@@ -225,7 +225,7 @@ def test_jepsen_times_that_contradict_themselves_are_refused(read):
     assert "line 4" in told and "(line 2)" in told
 
 
-def test_of_equal_invocations_without_processes_the_first_counts(read):
+def test_equal_invocations_without_processes_begin_with_the_first(read):
     """Which of them completed is not known: a later beginning might be a lie."""
     types = (":invoke", ":invoke", ":ok", ":ok", ":invoke", ":ok")
     maps = (f":type {name}, :f :txn, :value [[:r :x nil]], :time {time}" for time, name in enumerate(types, 1))
@@ -233,7 +233,7 @@ def test_of_equal_invocations_without_processes_the_first_counts(read):
     assert spans(history) == [(1, 3), (1, 4), (5, 6)]
 
 
-def test_a_completion_that_says_nothing_makes_beginnings_uncertain(read):
+def test_a_completion_without_operations_makes_begins_uncertain(read):
     history = read(
         "{:type :invoke, :value [[:w :z 1]], :time 1}\n{:type :ok, :value [[:w :z 1]], :time 2}\n"
         "{:type :invoke, :value [[:w :x 1]], :time 3}\n{:type :invoke, :value [[:w :y 1]], :time 4}\n"
@@ -292,7 +292,7 @@ def test_native_writers_keep_times():
     assert "ticks_per_second" not in written(timed(), "json")[0]
 
 
-def test_jepsen_lines_stand_in_the_order_of_time():
+def test_jepsen_lines_are_written_in_the_order_of_time():
     """Elle and others go by that."""
     text, notes = written(timed(1000), "edn")
     assert notes == []
@@ -331,17 +331,17 @@ def test_an_unknown_outcome_stays_without_an_end_in_jepsen_lines():
         (10**9, ((5, 5), (5, 5)), "stands still"),
     ],
 )
-def test_what_jepsen_lines_lose_is_told(per_second, spans, note):
+def test_lost_jepsen_times_are_noted(per_second, spans, note):
     assert any(note in told for told in written(timed(per_second, spans), "edn")[1])
 
 
-def test_times_too_far_apart_for_jepsen_are_refused():
+def test_times_too_far_apart_for_jepsen_are_rejected():
     with pytest.raises(ConversionError, match="further apart"):
         written(timed(10**9, ((-(2**62), 0), (0, 2**62))), "edn")
 
 
 @pytest.mark.parametrize("name", ["plume", "dbcop", "dbcop-json"])
-def test_formats_without_times_say_that_they_lose_them(name):
+def test_formats_without_times_note_their_loss(name):
     lost = "the times of transactions are not kept: this format has none"
     assert lost in written(timed(), name)[1]
     assert lost not in written(timed(spans=((None, None), (None, None))), name)[1]
@@ -390,7 +390,7 @@ def test_stats_show_times(per_second, spans, expected, tmp_path):
     assert result["stats"]["times"]["ticks_per_second"] == per_second
 
 
-def test_numbers_of_thousands_of_digits_are_refused(read):
+def test_numbers_of_thousands_of_digits_are_rejected(read):
     digits = "9" * 6000
     assert "sessions[0][0]" in refusal(read, document(f', "start": {digits}'))
     assert "ticks_per_second" in refusal(read, document(head=f'"ticks_per_second": {digits}, '))

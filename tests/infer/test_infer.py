@@ -1,4 +1,4 @@
-"""Inference from the outside: stores, reports, pictures, errors."""
+"""``isocheck infer``: tests of the driver, the joint levels, the replay, the reports and pictures, and errors."""
 
 import json
 import shutil
@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from paths import EXAMPLES
 
 from plume_py.cli.main import cli
-from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
 from plume_py.reasoning.infer.driver import InferOptions, infer
 from plume_py.reasoning.infer.execution.replay import replay
 from plume_py.reasoning.infer.execution.schedule import Commit, Counterexample, ReplayError
-from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.joint_levels import check_joint_levels
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 
@@ -25,7 +25,7 @@ def run(*args):
     return CliRunner().invoke(cli, ["infer", *(str(arg) for arg in args)], catch_exceptions=False)
 
 
-def levels(app, store, rows=2):  # and as many steps
+def levels(app, store, rows=2):  # with as many steps as rows
     result = infer(load(app), STORES[store], (), InferOptions(rows=rows, steps=rows))
     return {txn.name: txn.weakest.level.name for txn in result.transactions}
 
@@ -38,19 +38,19 @@ def levels(app, store, rows=2):  # and as many steps
         ("postgresql", {"new_order": "SI", "delivery": "SI"}),
     ],
 )
-def test_table_1_of_the_paper(store, expected, rows):
+def test_levels_agree_with_table_1_of_the_paper(store, expected, rows):
     rest = dict.fromkeys(("payment", "order_status", "stock_level"), "RC")
     assert levels("tpcc", store, rows) == {**expected, **rest}
 
 
 @pytest.mark.parametrize(("store", "cancel"), [("mysql", "SER"), ("postgresql", "SI")])
 @pytest.mark.parametrize("app", ["courseware", EXAMPLES / "courseware.sql"])
-def test_courseware_of_the_paper(store, cancel, app):
+def test_levels_of_courseware_agree_with_the_paper(store, cancel, app):
     expected = {"register": "RC", "add_course": "RC", "enroll": "SER", "cancel_course": cancel, "deregister": "SER"}
     assert levels(str(app), store) == expected
 
 
-def test_the_explorer_needs_no_solver(monkeypatch):
+def test_the_explorer_runs_without_z3(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     for name in ("bounded", "symbolic", "prove", "abstract"):
         monkeypatch.delitem(sys.modules, f"plume_py.reasoning.infer.{name}", raising=False)
@@ -58,7 +58,7 @@ def test_the_explorer_needs_no_solver(monkeypatch):
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
 
 
-def test_without_solver_one_line_says_what_to_install(monkeypatch):
+def test_a_missing_z3_is_reported_in_one_line(monkeypatch):
     monkeypatch.setattr("plume_py.reasoning.infer.driver.find_spec", lambda name: None)
     from plume_py.base.errors import IsocheckError
 
@@ -66,7 +66,7 @@ def test_without_solver_one_line_says_what_to_install(monkeypatch):
         infer(load("counters"), STORES["mysql"], (), InferOptions(engine="z3"))
 
 
-def test_without_sqlglot_one_line_says_what_to_install(monkeypatch):
+def test_a_missing_sqlglot_is_reported_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     from plume_py.base.errors import IsocheckError
 
@@ -74,7 +74,7 @@ def test_without_sqlglot_one_line_says_what_to_install(monkeypatch):
         load(str(EXAMPLES / "courseware.sql"))
 
 
-def test_text_report_tells_the_schedule():
+def test_the_text_report_prints_the_schedule():
     result = run("courseware", "--txn", "deregister")
     assert result.exit_code == 0
     assert "deregister  SER (SERIALIZABLE)" in result.output
@@ -85,11 +85,11 @@ def test_text_report_tells_the_schedule():
     assert "broken: I1: An enrollment refers to a student and to a course." in result.output
 
 
-def test_json_report():
+def test_the_json_report_has_answers_and_counterexamples():
     document = json.loads(run("bank", "--format", "json", "--prove").output)
     assert document["tool"]["name"] == "isocheck"
     withdraw, deposit = document["transactions"]
-    # alone it is proved, but SERIALIZABLE does not watch a deposit at RC
+    # proved alone, but SERIALIZABLE does not protect from a deposit at RC
     assert (withdraw["level"], withdraw["answer"]) == ("SER", "no violation found")
     assert withdraw["levels"]["SER"]["answer"] == "proved"
     assert (deposit["level"], deposit["answer"]) == ("RC", "proved")
@@ -121,37 +121,37 @@ def test_pictures_survive_hostile_names(tmp_path):
         "def good():\n    return t.all(lambda row: row.v != 'bad')\n"
     )
     result = run(app, "--out", tmp_path / "pictures")
-    assert result.exit_code == 1  # spoil breaks it even alone
+    assert result.exit_code == 1  # spoil violates it even alone
     svgs = list((tmp_path / "pictures").glob("*.svg"))
     assert svgs and all(svg.read_text().rstrip().endswith("</svg>") for svg in svgs)
     for svg in svgs:
         assert "<b>" not in svg.read_text()
 
 
-def test_serializability_mode():
+def test_serializability_mode_finds_lost_updates():
     output = run("counters", "--serializability", "--brief").output
     assert "read_and_write  SI" in output
     assert "in_place        RC" in output
     assert "serial order" in output
 
 
-def test_serial_orders_agree_between_engines():
+def test_both_engines_agree_in_serializability_mode():
     for engine in ("z3", "explore"):
         document = json.loads(run("unique_ids", "--serializability", "--engine", engine, "--format", "json").output)
         assert [txn["level"] for txn in document["transactions"]] == ["SER", "SI"], engine
 
 
-def test_postgresql_serializable_watches_only_its_own_kind():
-    """Counting before locking needs SERIALIZABLE; then the partner, safe at RC by itself, needs it too."""
+def test_postgresql_serializable_raises_its_partners_to_serializable():
+    """A count before a lock needs SERIALIZABLE. Then the partner, which is safe at RC alone, needs it too."""
     result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"])
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
-    together = check_together(result, InferOptions())
+    together = check_joint_levels(result, InferOptions())
     assert {name: level.name for name, level in together.levels.items()} == dict.fromkeys(together.levels, "SER")
     assert together.raised == {"lock_then_count": "RC"}
-    assert together.troubles
+    assert together.raising_violations
 
 
-def test_locking_is_worth_less_under_a_snapshot():
+def test_for_update_under_a_snapshot_does_not_prevent_stale_reads():
     """FOR UPDATE waits, but the snapshot is older: READ COMMITTED is safe where REPEATABLE READ is not."""
     result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"], ("lock_then_count",))
     answers = {verdict.level.name: verdict.answer for verdict in result.transactions[0].levels}
@@ -165,23 +165,23 @@ def test_locking_is_worth_less_under_a_snapshot():
     assert {v.level.name: v.answer for v in explored.transactions[0].levels} == answers
 
 
-def test_partners_at_a_wrong_level_are_found_out():
-    """Who breaks the invariant first is told, and nobody who comes later."""
+def test_the_first_transaction_that_violates_the_invariant_is_reported():
+    """Only the first transaction that violates the invariant is reported, not later ones."""
     program = load("counters")
     partners = {"read_and_write": RC, "in_place": RC}
-    assert Bounded(program, "in_place", RC, 2, 2, partners=partners).ask(program.invariant[0]).example is None
-    answer = Bounded(program, "read_and_write", RC, 2, 2, partners=partners).ask(program.invariant[0])
+    assert BoundedSearch(program, "in_place", RC, 2, 2, partners=partners).search(program.invariant[0]).example is None
+    answer = BoundedSearch(program, "read_and_write", RC, 2, 2, partners=partners).search(program.invariant[0])
     assert answer.example is not None
     assert replay(program, answer.example).broken == ["counted"]
     assert (
-        Bounded(program, "in_place", RC, 2, 2, partners={"read_and_write": SI, "in_place": RC})
-        .ask(program.invariant[0])
+        BoundedSearch(program, "in_place", RC, 2, 2, partners={"read_and_write": SI, "in_place": RC})
+        .search(program.invariant[0])
         .example
         is None
     )
 
 
-def test_replay_refuses_what_cannot_happen():
+def test_replay_rejects_impossible_schedules():
     program = load("counters")
     start = ((((1,), (1, 0)),), ())
     own = (("i", 1),)
@@ -239,7 +239,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_programs(tmp_path, case):
+def test_invalid_programs_are_reported(tmp_path, case):
     body, said = WRONG[case]
     path = tmp_path / "app.py"
     path.write_text("from plume_py.reasoning.infer.embed import *\napp = App('a')\n" + body)
@@ -253,7 +253,7 @@ def test_wrong_programs(tmp_path, case):
     assert result.stderr.count("\n") == 1
 
 
-def test_expressions_have_a_depth(tmp_path):
+def test_deeply_nested_expressions_are_rejected(tmp_path):
     from plume_py.base.errors import InputError
 
     path = tmp_path / "deep.sql"
@@ -263,7 +263,7 @@ def test_expressions_have_a_depth(tmp_path):
             load(str(path))
 
 
-def test_the_explorer_says_when_it_cannot_try_everything(tmp_path):
+def test_the_explorer_reports_when_its_bounds_cut_the_search(tmp_path):
     path = tmp_path / "wide.sql"
     columns = ", ".join(f"c{i} INT" for i in range(12))
     path.write_text(
@@ -274,7 +274,7 @@ def test_the_explorer_says_when_it_cannot_try_everything(tmp_path):
     assert {verdict.answer for verdict in result.transactions[0].levels} == {"undecided"}
 
 
-def test_usage():
+def test_an_unknown_application_exits_with_4():
     result = subprocess.run(
         [sys.executable, "-c", "from plume_py.cli.main import main; main()", "infer", "nothing"],
         capture_output=True,
@@ -284,18 +284,18 @@ def test_usage():
     assert "nothing: no such file, and no example of this name; give a file, or an example: courseware" in result.stderr
 
 
-def test_help_starts_without_z3():
+def test_help_does_not_import_z3():
     code = "import sys\nimport plume_py.cli.infer\nassert not {'z3', 'sqlglot', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# One question after the other, each of them beyond what a second is good for.
+# Each query of the solver takes more than a second.
 LARGE = ("tpcc", "--rows", 6, "--steps", 4)
 
 
 @pytest.mark.parametrize("engine", ["z3", "explore"])
-def test_the_time_is_that_of_the_whole_run(engine, monkeypatch):
-    """The engines ask by themselves; on a busy machine that may be later than they would be ended from outside."""
+def test_the_timeout_covers_the_whole_run(engine, monkeypatch):
+    """The engines check the limit. On a busy machine the enforced limit may come first."""
     monkeypatch.setattr("plume_py.base.limits.GRACE_SECONDS", 600)
     result = run(*LARGE, "--engine", engine, "--timeout", 1, "--format", "json")
     assert result.exit_code == 3
@@ -305,22 +305,22 @@ def test_the_time_is_that_of_the_whole_run(engine, monkeypatch):
     assert sum(note != "stopped after 1 s" for note in notes) < len(notes) / 2
 
 
-def test_no_question_is_asked_when_the_time_is_up(monkeypatch):
+def test_the_solver_is_not_called_after_the_timeout(monkeypatch):
     from plume_py.base.limits import Limits
 
     asked = []
-    monkeypatch.setattr(Bounded, "ask", lambda *_: asked.append(1))
+    monkeypatch.setattr(BoundedSearch, "search", lambda *_: asked.append(1))
     result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True, limits=Limits(0)))
     assert not asked
     assert {level.answer for txn in result.transactions for level in txn.levels} == {"undecided"}
-    together = check_together(
+    together = check_joint_levels(
         infer(load("doctors"), STORES["postgresql"], (), InferOptions(engine="explore")), InferOptions(limits=Limits(0))
     )
     assert not asked
     assert {verdict.answer for verdict in together.verdicts.values()} == {"undecided"}
 
 
-def test_a_violation_that_was_found_in_time_counts(monkeypatch):
+def test_violations_found_before_the_timeout_are_reported(monkeypatch):
     from plume_py.base.errors import LimitError
     from plume_py.reasoning.infer.driver import SymbolicSearch
 
@@ -332,7 +332,7 @@ def test_a_violation_that_was_found_in_time_counts(monkeypatch):
     assert "violated" in result.output and "undecided" not in result.output
 
 
-def test_a_program_that_never_ends_is_stopped(tmp_path):
+def test_a_python_program_that_never_ends_is_stopped(tmp_path):
     path = tmp_path / "app.py"
     path.write_text("while True:\n    pass\n")
     result = subprocess.run(

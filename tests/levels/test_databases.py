@@ -1,4 +1,4 @@
-"""One table of databases, and those who read it: collect, allocate, infer."""
+"""Tests of levels/databases: collect, allocate and infer agree with the one table of databases."""
 
 import pytest
 
@@ -6,15 +6,14 @@ from plume_py.cli.allocate_options import CATALOGUES as OFFERED_CATALOGUES
 from plume_py.cli.infer import STORES as OFFERED_STORES
 from plume_py.collect.registry import SCHEMES, adapter_class
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.databases import MYSQL
-from plume_py.levels.stores import ALL
+from plume_py.levels.databases import DATABASES, MYSQL
 from plume_py.reasoning.allocate.catalogue import CATALOGUES
 from plume_py.reasoning.infer.execution.server import STORE_OF
 from plume_py.reasoning.infer.statement_models import STORES
 
-SETTINGS = [(database, setting) for database in ALL.values() for setting in database.settings]
+SETTINGS = [(database, setting) for database in DATABASES.values() for setting in database.settings]
 ROWS = pytest.mark.parametrize(
-    "database, setting", SETTINGS, ids=[f"{database.name}-{setting.spelled}" for database, setting in SETTINGS]
+    "database, setting", SETTINGS, ids=[f"{database.name}-{setting.name}" for database, setting in SETTINGS]
 )
 # Schemes of addresses that are other names for a database, and stores that are.
 ALSO = {"postgres": "postgresql", "mariadb": "mysql", "valkey": "redis", "mixiso-levels": "mixiso"}
@@ -37,7 +36,7 @@ def adapter_of(scheme):
 
 
 def database_of(name):
-    return ALL[ALSO.get(name, name)]
+    return DATABASES[ALSO.get(name, name)]
 
 
 @ROWS
@@ -49,9 +48,9 @@ def test_every_row_has_a_reason_and_its_source(database, setting):
     assert not setting.beside_weaker or database[setting.beside_weaker] is not setting
 
 
-@pytest.mark.parametrize("database", ALL.values(), ids=lambda database: database.name)
-def test_settings_are_told_apart(database):
-    spelled = [setting.spelled for setting in database.settings]
+@pytest.mark.parametrize("database", DATABASES.values(), ids=lambda database: database.name)
+def test_settings_have_distinct_names(database):
+    spelled = [setting.name for setting in database.settings]
     assert len(set(spelled)) == len(spelled)
     assert database.default in ("", *spelled)
     safe = [setting.safe_as for setting in database.settings if setting.safe_as]
@@ -62,19 +61,19 @@ def test_settings_are_told_apart(database):
 def test_collect_promises_what_the_table_says(scheme):
     adapter, database = adapter_of(scheme), database_of(scheme)
     assert {name: promise.level for name, promise in adapter.isolations.items()} == {
-        setting.spelled.lower(): setting.promises for setting in database.settings
+        setting.name.lower(): setting.promises for setting in database.settings
     }
-    assert next(iter(adapter.isolations)) == (database.default or database.settings[0].spelled).lower()
+    assert next(iter(adapter.isolations)) == (database.default or database.settings[0].name).lower()
     for setting in database.settings:
-        remark = adapter.isolations[setting.spelled.lower()].remark
+        remark = adapter.isolations[setting.name.lower()].remark
         assert remark == (setting.why if setting.surprising else "")
     assert adapter.mixture == database.mixture
 
 
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_allocate_counts_on_what_the_table_says(name):
-    catalogue, database = CATALOGUES[name], ALL[name]
-    assert catalogue.spellings == {s.safe_as: s.spelled for s in database.settings if s.safe_as}
+    catalogue, database = CATALOGUES[name], DATABASES[name]
+    assert catalogue.spellings == {s.safe_as: s.name for s in database.settings if s.safe_as}
     assert catalogue.levels.items() <= catalogue.spellings.items()
     assert len(catalogue.adjustments) == sum(bool(s.readers_only) + bool(s.beside_weaker) for s in database.settings)
 
@@ -83,25 +82,25 @@ def test_allocate_counts_on_what_the_table_says(name):
 def test_infer_runs_statements_as_the_table_says(name):
     store, database = STORES[name], database_of(name)
     settings = [setting for setting in database.settings if setting.model]
-    assert [store.says[level.name] for level in store.levels] == [setting.spelled for setting in settings]
+    assert [store.says[level.name] for level in store.levels] == [setting.name for setting in settings]
     for level, setting in zip(store.levels, settings, strict=True):
         assert {field: getattr(level, field) for field in vars(setting.model)} == vars(setting.model)
         assert (store.mixed(level) is not level) == bool(setting.beside_weaker)
-        assert store.says[store.worth(level)] == (setting.beside_weaker or setting.spelled)
+        assert store.says[store.worth(level)] == (setting.beside_weaker or setting.name)
 
 
-def test_every_row_is_read_by_somebody():
+def test_every_row_is_used_by_a_command():
     read = {database_of(name).name for name in (*SCHEMES, *CATALOGUES, *STORES)}
-    assert read == set(ALL)
+    assert read == set(DATABASES)
 
 
-def test_the_command_line_offers_what_there_is():
+def test_the_command_line_offers_every_database():
     assert tuple(CATALOGUES) == OFFERED_CATALOGUES
     assert tuple(STORES) == OFFERED_STORES
     assert set(STORE_OF.values()) <= set(STORES)
 
 
-def test_one_row_answers_three_questions_about_innodb():
+def test_innodb_has_different_answers_for_three_commands():
     setting = MYSQL["REPEATABLE READ"]
     assert (setting.promises, setting.safe_as, setting.readers_only) == ("SI", "PC", True)
     assert (setting.model.select, setting.model.write) == ("snapshot", "current")

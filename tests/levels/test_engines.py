@@ -1,4 +1,4 @@
-"""What allocate and infer rely on of real engines, sentence by sentence: two connections, stepped by hand."""
+"""Tests of the behaviour of real engines that allocate and infer rely on: two connections, stepped by hand."""
 
 import pytest
 from stepped_connections import server
@@ -34,7 +34,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_a_statement_that_waited_misses_a_row_that_was_replaced(statement, engine, begin) -> None:
+def test_a_statement_that_waited_misses_a_replaced_row(statement, engine, begin) -> None:
     """PostgreSQL follows the deleted version and finds nothing; InnoDB finds the row that has the key now."""
     other, one = begin(RC), begin(RC)
     other("DELETE FROM t WHERE id = 1"), other("INSERT INTO t VALUES (1, 0, 5)")
@@ -118,7 +118,7 @@ def test_a_row_that_is_locked_stays_and_the_lock_is_not_seen(level, engine, begi
     one.commit()
 
 
-def test_a_select_is_one_moment_at_read_committed(engine, begin) -> None:
+def test_a_select_reads_one_snapshot_at_read_committed(engine, begin) -> None:
     """What is committed while it runs is not in it: here it waits in the middle, for a lock that is no row's."""
     other, one = begin(RC), begin(RC)
     if is_postgresql(engine):
@@ -143,7 +143,7 @@ GUARDS = {
 
 
 @pytest.mark.parametrize("statement", GUARDS)
-def test_what_is_not_found_is_not_locked(statement, engine, begin) -> None:
+def test_a_missing_row_is_not_locked(statement, engine, begin) -> None:
     """The row is not there, or the condition does not hold of it: others go on to change just that.
 
     InnoDB's FOR UPDATE of a row by its key keeps the lock whatever else the condition says; that is not counted on.
@@ -175,7 +175,7 @@ def test_a_guarded_update_that_waited_looks_again_and_holds_its_row(engine, begi
     assert engine.ask("SELECT v FROM t WHERE id = 1") == [(2,)]
 
 
-def test_a_transaction_that_looked_in_vain_may_be_overtaken(engine, begin) -> None:
+def test_another_transaction_may_insert_a_row_that_was_not_found(engine, begin) -> None:
     """One, at READ COMMITTED, has found nothing to lock, and writes what the other, serializable, has read before."""
     one, other = begin(RC), begin("SERIALIZABLE")
     assert one("UPDATE t SET v = 9 WHERE id = 1 AND g = 1") == 0
@@ -234,7 +234,7 @@ def test_update_from_does_not_ask_the_other_table_again(engine, begin) -> None:
 
 @pytest.mark.parametrize("level", [RC, RR])
 @pytest.mark.parametrize("does", ["nothing", "update"])
-def test_an_insert_on_conflict_looks_at_what_is_there_now(does, level, engine, begin) -> None:
+def test_an_insert_on_conflict_reads_the_newest_row(does, level, engine, begin) -> None:
     """A row that the snapshot still shows is gone, so it is inserted, whatever was to be done instead."""
     insert = {
         ("postgresql", "nothing"): "INSERT INTO t VALUES (1, 5, 5) ON CONFLICT DO NOTHING",
@@ -250,7 +250,7 @@ def test_an_insert_on_conflict_looks_at_what_is_there_now(does, level, engine, b
     assert engine.ask("SELECT v FROM t WHERE id = 1") == [(5,)]
 
 
-def test_an_old_snapshot_shows_the_row_that_is_gone_beside_the_new_one(engine, begin) -> None:
+def test_an_old_snapshot_shows_a_deleted_row_next_to_the_new_one(engine, begin) -> None:
     """In PostgreSQL, which refuses to update it, though; in InnoDB they are versions of one record."""
     other, one = begin(RR), begin(RR)
     assert one("SELECT COUNT(*) FROM t") == [(3,)]
@@ -264,7 +264,7 @@ def test_an_old_snapshot_shows_the_row_that_is_gone_beside_the_new_one(engine, b
 @pytest.mark.parametrize(
     "statement", ["SELECT v FROM t WHERE id = 9 FOR UPDATE", "SELECT v FROM t WHERE v = 9 FOR UPDATE"]
 )
-def test_who_finds_no_row_to_lock_holds_nothing(statement, begin) -> None:
+def test_a_transaction_that_finds_no_row_holds_no_lock(statement, begin) -> None:
     other, one = begin(RC), begin(RC)
     assert one(statement) == []
     assert other("INSERT INTO t VALUES (9, 0, 9)") == 1 and other("UPDATE t SET v = 9 WHERE id = 1") == 1

@@ -1,4 +1,4 @@
-"""Names of levels: those of SQL and of Jepsen mean a level everywhere, and an unknown name suggests the nearest."""
+"""Tests of levels/orders: names of SQL and Jepsen are accepted everywhere; an unknown name suggests the nearest."""
 
 import json
 
@@ -7,11 +7,10 @@ from paths import HISTORIES
 from program import isocheck
 
 from plume_py import HistoryBuilder, Monitor, check
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.levels import LEVELS, NAMES
-from plume_py.levels.orders import level_requests, unknown_level
-from plume_py.report.elle_models import _STRONGER as ELLE_MODELS
+from plume_py.levels.orders import level_request, unknown_level
+from plume_py.report.elle import _STRONGER as ELLE_MODELS
 
 NAMES_OF_OTHERS = {
     "repeatable read": "SI", "REPEATABLE_READ": "SI", "snapshot  isolation": "SI", "Snapshot": "SI",
@@ -25,20 +24,20 @@ NAMES_OF_OTHERS = {
 
 @pytest.mark.parametrize("spelling, name", NAMES_OF_OTHERS.items())
 def test_names_of_sql_and_of_jepsen_are_levels(spelling, name):
-    meant = level_requests(spelling)
+    meant = level_request(spelling)
     assert meant is not None and meant.name == name
 
 
 @pytest.mark.parametrize("name", [alias for level in LEVELS.values() for alias in level.aliases])
 def test_a_name_may_be_written_in_several_ways(name):
-    assert len({level_requests(s) for s in (name, name.upper(), name.replace("-", " "), name.replace("-", "_"))}) == 1
+    assert len({level_request(s) for s in (name, name.upper(), name.replace("-", " "), name.replace("-", "_"))}) == 1
 
 
 @pytest.mark.parametrize("model", ELLE_MODELS)
 def test_a_model_of_elle_is_a_level_only_if_isocheck_decides_it(model):
     """Models between the levels are unknown names: another level in their place would be another question."""
     between = ("uncommitted", "cursor", "monotonic-view", "monotonic-snapshot", "forward", "update")
-    assert (level_requests(model) is None) == any(word in model for word in between)
+    assert (level_request(model) is None) == any(word in model for word in between)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_a_model_of_elle_is_a_level_only_if_isocheck_decides_it(model):
     ],
 )
 def test_an_unknown_name_suggests_the_nearest(spelling, told):
-    assert level_requests(spelling) is None
+    assert level_request(spelling) is None
     assert unknown_level(spelling) == f"unknown level {spelling!r}. {told}"
 
 
@@ -71,7 +70,7 @@ def test_every_command_suggests_a_level(arguments):
     assert "'snapshoot'. Did you mean snapshot?" in done.stderr
 
 
-def test_levels_of_transactions_have_all_names_too(tmp_path):
+def test_levels_of_transactions_accept_all_names(tmp_path):
     path = tmp_path / "h.json"
     for spelling in ("repeatable read", "Serialisable"):
         path.write_text(json.dumps({"sessions": [[{"level": spelling, "ops": [["w", "x", 1]]}]]}))

@@ -1,4 +1,4 @@
-"""``isocheck matrix``: cells that run, are kept, and add up to rows."""
+"""``isocheck matrix`` (matrix/cells.py, tables.py): cells run once, their outcomes are kept, and rows combine them."""
 
 import json
 
@@ -6,10 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.matrix.cells import Cell, Target, cells
-from plume_py.matrix.rows import rows
-from plume_py.matrix.run import Outcome
-from plume_py.matrix.tables import html, markdown, text
+from plume_py.matrix.cells import Cell, Outcome, Target, cells
+from plume_py.matrix.tables import html, markdown, rows, text
 
 
 def matrix(*arguments):
@@ -67,7 +65,7 @@ def test_evidence_adds_up_at_the_promised_level():
     assert row_of(outcome({"SI": True}, (), half), outcome({"SI": True}, (), all_of_them)).noticed == 75
 
 
-def test_what_did_not_run_is_no_pass():
+def test_a_level_that_did_not_run_is_not_kept():
     found = row_of(Outcome(("test",), None, error="no <b>server</b> | here"))
     assert found.verdict == "not run"
     assert "&lt;b&gt;" in html([found]) and "<b>" not in html([found])
@@ -95,14 +93,14 @@ def test_sqlite_keeps_what_it_promises_and_is_not_run_twice(tmp_path):
     assert (tmp_path / "m" / "matrix.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_broken_store_is_found_out(tmp_path):
+def test_a_store_with_a_bug_is_reported_as_broken(tmp_path):
     few = ("--workload", "register", "--transactions", 30, "--pause", 1, "--out", tmp_path / "m")
     found = matrix("broken:?bug=lost-update", "--isolation", "serializable", *few)
     assert found.exit_code == 1, found.output
     assert "broken" in found.stdout
 
 
-def test_a_database_that_is_not_there_is_said_once_in_a_line(tmp_path):
+def test_an_unreachable_database_is_reported_once_in_one_line(tmp_path):
     found = matrix("postgresql://localhost:1/none", "--isolation", "serializable", "--out", tmp_path / "m")
     assert found.exit_code == 3
     assert "Traceback" not in found.output

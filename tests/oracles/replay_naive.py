@@ -1,4 +1,4 @@
-"""Is a commit order a witness? By the definitions and nothing else: every list is made as the order makes it.
+"""Decide by the definitions alone whether a commit order is a witness: every list is built in that order.
 
 Histories are those of ``oracle``: sessions of transactions ``(status, ops)``; the initial value is 0, that of lists the
 empty list. Also tiny random histories of lists.

@@ -1,4 +1,4 @@
-"""JUnit, SARIF and GitHub annotations: valid, complete, counted right, and harmless whatever a history contains."""
+"""``report.junit``, ``report.sarif``, ``report.github``: valid, complete, and safe whatever a history contains."""
 
 import importlib.util
 import json
@@ -146,7 +146,7 @@ def test_junit_times_add_up():
     assert [case.get("time") for case in suite.iter("testcase")] == ["1.000", "1.000"]
 
 
-def test_junit_shows_what_xml_forbids():
+def test_junit_escapes_characters_that_xml_forbids():
     text = junit.document([hostile_result(), UNREADABLE])
     suite = ET.fromstring(text)[0]
     assert suite.get("name") == "a b/ü%,:#?&<\"'>\\x1b\\n\\udcff.json"
@@ -188,7 +188,7 @@ def test_the_schema_is_the_real_one():
         jsonschema.Draft7Validator(schema()).validate(wrong)
 
 
-def test_sarif_of_nothing():
+def test_sarif_without_histories_is_valid():
     run = run_of([])
     assert run["results"] == [] and run["artifacts"] == []
     assert run["invocations"][0] == {
@@ -360,7 +360,7 @@ def test_github_line_and_proof(tmp_path):
     assert properties == {"file": "h.jsonl", "line": "3", "title": "TAP-k FracturedReadCO"}
     assert f"\n    1. w -CM-> {INITIAL_ID}: " in message
     assert about == {"file": "h.jsonl", "title": "isocheck"}
-    assert verdicts == "RA violated: TAP-k (2 transactions, 2 operations, 1 sessions)"
+    assert verdicts == "RA violated: TAP-k (2 transactions, 2 operations, 1 session)"
 
 
 def test_github_escapes():

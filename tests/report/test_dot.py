@@ -1,4 +1,4 @@
-"""Pictures: every example gives a graph with an edge per step, no history can break it, and dot may be missing."""
+"""``report.dot`` and ``report.dot_layout``: an edge per step, safe with any history, and without Graphviz."""
 
 import json
 import re
@@ -21,8 +21,7 @@ from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Viola
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import dot
-from plume_py.report.dot_chains import node_of
-from plume_py.report.dot_layout import Picture, columns_of, rows_of
+from plume_py.report.dot_layout import Picture, columns_of, node_of, rows_of
 from plume_py.report.graphviz import INSTALL_HINT, TROUBLES, Album, draw, slug
 
 EXAMPLES = sorted(HISTORIES.glob("*/*.json"))
@@ -86,7 +85,7 @@ def test_every_step_has_its_edge(path: Path) -> None:
             assert f"\t{picture.nodes[transaction.id]} [label=" in text
 
 
-def test_edges_join_the_operations_they_speak_of() -> None:
+def test_edges_join_the_operations_that_they_are_about() -> None:
     picture = Picture(check(HISTORIES / "CI+RC/tap-k-fractured-read-co.json").violations[0])
     ends = [(arrow.step.relation, arrow.tail, arrow.head) for arrow in picture.arrows]
     # T1 wrote x and y; T2 read the initial x, and y from T1.
@@ -202,7 +201,7 @@ def test_slow_dot_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("script", ["echo 'no such font' >&2; exit 1", "exit 0"])
-def test_failing_dot_is_told_and_given_up(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dot_is_given_up_after_a_few_failures(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin", f"echo x >> {tmp_path}/calls; {script}")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     result = check(HISTORIES / "none/same-key-backwards.json")
@@ -227,7 +226,7 @@ def test_pictures_are_written(tmp_path: Path) -> None:
     }
 
 
-def test_what_a_slow_script_started_is_stopped_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_of_a_slow_dot_are_stopped_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the pipes, so whoever only ends the script would wait for it."""
     program(tmp_path / "bin", f"/bin/sleep 60 &\necho $! > {tmp_path}/pid\nwait")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -318,7 +317,7 @@ def test_a_short_cycle_is_shown_in_full() -> None:
     assert Picture(cycle(10)).folds == []
 
 
-def test_what_is_wrong_by_itself_is_never_folded() -> None:
+def test_wrong_reads_are_never_folded() -> None:
     violation = cycle(40)
     number = next(i for i, transaction in enumerate(violation.transactions) if transaction.id == "T20")
     picture = Picture(replace(violation, culprits=((number, 1),)))

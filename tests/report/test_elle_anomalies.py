@@ -114,7 +114,7 @@ def test_an_anomaly_of_elle_has_its_verdict_at_each_level(text, levels):
 
 
 @pytest.mark.parametrize(("text", "levels"), ONLY_HERE)
-def test_what_elle_lets_pass_has_its_verdict_at_each_level(text, levels):
+def test_a_history_that_elle_accepts_has_its_verdict_at_each_level(text, levels):
     assert holding(text) == levels.split()
 
 

@@ -1,4 +1,4 @@
-"""The one place where pictures are built: text stays text whatever it says, in every format that dot draws."""
+"""``report.graphviz``: text remains text whatever it contains, in every format that dot draws."""
 
 import ast
 import re
@@ -88,7 +88,7 @@ def test_every_format_takes_hostile_text(form: str, tmp_path: Path) -> None:
 
 
 @needs_dot
-def test_dot_finds_nothing_to_complain_about() -> None:
+def test_dot_prints_no_warnings() -> None:
     said = subprocess.run(["dot", "-Tsvg"], input=picture("plain").encode(), capture_output=True, check=True).stderr
     assert said == b""
 
@@ -107,7 +107,7 @@ def test_names_of_parts_are_kept_apart() -> None:
     ]
 
 
-def test_nobody_else_writes_the_language_of_graphviz() -> None:
+def test_only_the_graphviz_module_writes_graphviz_source() -> None:
     """Of pictures, all other modules only know nodes, edges and text."""
     language = re.compile(r"\bdigraph\b|\bsubgraph\b|</?(?:td|tr|font|table|br)\b")
     pages = {"scan/page.py", "report/html.py", "matrix/tables.py"}  # which are HTML indeed

@@ -1,4 +1,4 @@
-"""The HTML report: what it holds, that hostile texts stay texts, and, in headless Chromium, that it works."""
+"""``report.html``: its content, that hostile texts remain text, and, in headless Chromium, that it works."""
 
 import json
 import re

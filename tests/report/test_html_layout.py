@@ -1,4 +1,4 @@
-"""The HTML report in headless Chromium: what is seen of it, on a desk, on a phone, by night."""
+"""The HTML report in headless Chromium: layout on desktop and phone, light and dark (``report.html``, its assets)."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def texts(browser: Browser, selector: str) -> list[str]:
 
 @pytest.mark.parametrize("size", [DESK, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_clicked_through_without_complaint_and_without_overflow(shown, size, scheme) -> None:
+def test_clicking_through_causes_no_errors_and_no_overflow(shown, size, scheme) -> None:
     page = shown(chain(6, others=3), size, scheme)
     overflow = "document.documentElement.scrollWidth - innerWidth"
     assert page.run(overflow) <= 0
@@ -71,7 +71,7 @@ def test_clicked_through_without_complaint_and_without_overflow(shown, size, sch
     assert page.run(overflow) <= 0
 
 
-def test_sessions_stand_in_the_order_of_their_names(shown) -> None:
+def test_sessions_are_in_the_order_of_their_names(shown) -> None:
     page = shown(chain(6))
     assert [name.split()[1] for name in texts(page, ".lane text")] == [f"s{i}session" for i in range(6, 12)]
     assert texts(page, ".session-name") == [f"s{i}" for i in range(6, 12)]

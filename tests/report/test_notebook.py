@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: each in a frame of its own, which changes nothing around it."""
+"""``report.html.framed``: each result in a notebook is a separate frame, which changes nothing around it."""
 
 from pathlib import Path
 

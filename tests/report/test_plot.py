@@ -1,4 +1,4 @@
-"""Plots of lines: every point has its place, and nothing that is read breaks the picture."""
+"""``report.plot``: every point has its place, and no text breaks the picture."""
 
 import xml.etree.ElementTree as ET
 
@@ -22,7 +22,7 @@ def test_larger_is_further_right_and_higher(logarithmic):
     assert all(0 < x < WIDTH and 0 < y < HEIGHT for x, y in places)
 
 
-def test_what_a_logarithm_has_no_place_for_is_left_out():
+def test_points_without_a_logarithm_are_left_out():
     text = line_plot("t", {"a": [(0, 1), (1, 0), (2, float("nan")), (3, 3)]}, Axis("x", True), Axis("y", True))
     assert len(circles(text)) == 1
 

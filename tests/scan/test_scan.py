@@ -1,4 +1,4 @@
-"""``isocheck scan``: what was planted is what is found, limits hold, and nothing is lost whoever dies."""
+"""``isocheck scan`` (scan/run.py, supervisor.py, worker.py): planted violations are found, and no result is lost."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from benchmarks import archive
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import SMALLEST, share_of_machine
 from plume_py.cli.main import cli
-from plume_py.cli.scan import _engine
-from plume_py.scan.process import WorkerProcess
+from plume_py.scan.run import engine_for
 from plume_py.scan.settings import ScanTask, Settings
+from plume_py.scan.supervisor import WorkerProcess
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 STALE = '{"initial":0,"sessions":[[{"ops":[["w","%s",1]]},{"ops":[["r","%s",0]]}]]}'
@@ -78,7 +78,7 @@ def reference(planted):
     return target
 
 
-def test_what_was_planted_is_what_is_found(planted, reference):
+def test_a_scan_finds_exactly_the_planted_violations(planted, reference):
     folder, expected = planted
     assert archive.mistakes(expected, folder, iter(lines(reference))) == []
     document = json.loads(
@@ -96,7 +96,7 @@ def test_what_was_planted_is_what_is_found(planted, reference):
     assert sum(sum(row.values()) for row in document["summary"]["folders"].values()) == len(expected)
 
 
-def test_the_same_by_other_roads(planted, reference, tmp_path):
+def test_globs_lists_and_folders_give_the_same_results(planted, reference, tmp_path):
     """One job, paths from a list and a glob, in another order: the same lines."""
     folder, expected = planted
     (tmp_path / "files.txt").write_text(
@@ -108,7 +108,7 @@ def test_the_same_by_other_roads(planted, reference, tmp_path):
     assert sorted(target.read_bytes().splitlines()) == sorted(reference.read_bytes().splitlines())
 
 
-def test_a_line_is_what_check_says_and_more(tmp_path):
+def test_a_line_of_the_results_contains_the_result_of_check(tmp_path):
     path = tmp_path / "stale.json"
     path.write_text(STALE % ("x", "x"))
     scan(path, "--results", tmp_path / "r.jsonl", code=1)
@@ -121,7 +121,7 @@ def test_a_line_is_what_check_says_and_more(tmp_path):
     assert [name[:2] for name in more["shapes"]] == ["k-"]
 
 
-def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
+def test_histories_beyond_the_time_limit_are_stopped_and_the_scan_continues(endless, tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     shutil.copy(endless, folder / "endless.jsonl.gz")
@@ -144,7 +144,7 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
     assert by_name(target)["endless.jsonl.gz"]["levels"]["TCC"]["reason"] == "time limit of 1 s reached"
 
 
-def test_memory_has_a_limit(tmp_path):
+def test_histories_beyond_the_memory_limit_are_undecided(tmp_path):
     """A small file that unpacks to much more, and one after it that is none the worse."""
     folder = tmp_path / "archive"
     folder.mkdir()
@@ -177,7 +177,7 @@ def tasks_around(path, tmp_path):
     return [ScanTask(i, str(p), p.stat().st_size) for i, p in enumerate(paths)]
 
 
-def test_a_worker_that_dies_twice_is_undecided_and_nobody_else(endless, tmp_path):
+def test_only_the_history_that_kills_its_worker_twice_is_undecided(endless, tmp_path):
     process = WorkerProcess(Settings(), None)
     killer = threading.Thread(target=kill_when_at_work, args=(process, 2))
     answers = []
@@ -193,7 +193,7 @@ def test_a_worker_that_dies_twice_is_undecided_and_nobody_else(endless, tmp_path
     assert json.loads(answers[1].payload)["hash"]
 
 
-def test_a_worker_that_dies_once_costs_a_retry(endless, tmp_path):
+def test_a_history_whose_worker_died_once_is_tried_again(endless, tmp_path):
     """The retry has all the time it needs; here the time limit ends it, which shows that it was tried again."""
     process = WorkerProcess(Settings(timeout=1), None)
     killer = threading.Thread(target=kill_when_at_work, args=(process, 1))
@@ -205,7 +205,7 @@ def test_a_worker_that_dies_once_costs_a_retry(endless, tmp_path):
     assert "time limit of 1 s" in answers[0].payload.decode()
 
 
-def test_a_worker_that_is_stopped_while_it_starts(endless, tmp_path, monkeypatch):
+def test_a_worker_that_is_stopped_while_it_starts_checks_nothing(endless, tmp_path, monkeypatch):
     """Whoever stops it sees no process yet; it must not go on with the batch."""
     process = WorkerProcess(Settings(), None)
     start = subprocess.Popen
@@ -242,7 +242,7 @@ def test_a_remote_history_leaves_no_copy_behind(endless, tmp_path, end, child):
     wait_until(lambda: not list(tmp_path.glob(f"*/{endless.name}")))
 
 
-def test_a_machine_that_starts_no_process_is_told(tmp_path, monkeypatch):
+def test_an_error_says_that_worker_processes_do_not_start(tmp_path, monkeypatch):
     (tmp_path / "small.json").write_text(SMALL)
 
     def refuse(*arguments, **more):
@@ -254,11 +254,11 @@ def test_a_machine_that_starts_no_process_is_told(tmp_path, monkeypatch):
     assert str(failed) == "cannot start a worker process: Too many open files; fewer --jobs may help"
 
 
-def test_memory_is_shared_among_the_workers_there_are():
+def test_the_memory_is_shared_among_the_workers():
     machine = share_of_machine(1)
     assert share_of_machine(2) == machine // 2
     assert share_of_machine(10**6) == SMALLEST, "less would decide nothing"
-    engines = [_engine(None, jobs, Settings(), tasks) for jobs, tasks in ((64, 1), (2, 100), (8, 0))]
+    engines = [engine_for(None, jobs, Settings(), tasks) for jobs, tasks in ((64, 1), (2, 100), (8, 0))]
     assert [len(engine._workers) for engine in engines] == [1, 2, 1]
     assert engines[0]._workers[0]._memory == machine
 
@@ -269,7 +269,7 @@ def children(pid):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("kills", [(60,), pytest.param((10, 60, 110), marks=pytest.mark.full)])
-def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills, child):
+def test_a_killed_and_resumed_scan_has_the_results_of_an_undisturbed_one(planted, endless, tmp_path, kills, child):
     """Killed when there are so many lines."""
     folder = tmp_path / "archive"
     shutil.copytree(planted[0], folder)
@@ -313,7 +313,7 @@ def test_interrupted_by_the_keyboard(endless, tmp_path, child):
     assert [line["outcome"] for line in lines(target)] == ["holds"]
 
 
-def test_resume_checks_what_changed_and_nothing_else(tmp_path):
+def test_resume_checks_only_new_and_changed_histories(tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     for i in range(4):
@@ -379,7 +379,7 @@ def test_levels_not_decided_are_shown_as_undecided(tmp_path):
     assert document["levels"]["declared"]["violated"] == 0
 
 
-def test_modules_in_the_folder_at_hand_are_not_imported(tmp_path):
+def test_modules_in_the_working_directory_are_not_imported(tmp_path):
     (tmp_path / "h.json").write_text(SMALL)
     for name in ("queue.py", "numpy.py", "msgspec.py"):
         (tmp_path / name).write_text("raise SystemExit('wrong module')")

@@ -1,4 +1,4 @@
-"""Passwords in the URLs of a scan open the histories, and appear nowhere: not in results, pages or messages."""
+"""Passwords in the URLs of a scan open the histories, and are in no result, page or message (scan/storage.py)."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from program import isocheck
 from plume_py.base.passwords import without_credentials
 from plume_py.scan.find import find
 from plume_py.scan.settings import Settings
-from plume_py.scan.task import check_one
+from plume_py.scan.worker import check_one
 
 fsspec = pytest.importorskip("fsspec")
 
 PASSWORD, TOKEN = "S3cr3tPw", "T0k3nT0k3n"
 
-# A file system that lets nobody in without a password, and tells it whenever something is wrong.
+# A file system that needs a password, and repeats it in every error message.
 VAULT = f"""
 import os
 from urllib.parse import urlsplit
@@ -78,7 +78,7 @@ def everything(folder):
 
 @pytest.mark.parametrize("listed", [False, True], ids=["argument", "list"])
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_nothing_that_is_written_or_printed_has_them(vault, tmp_path, listed, output):
+def test_no_output_contains_a_password(vault, tmp_path, listed, output):
     url = f"vault://me:{PASSWORD}@host/archive?x=1&token={TOKEN}"
     wrong = f"vault://me:{TOKEN}/{TOKEN}@{TOKEN}@host/archive/none.json"
     out = tmp_path / "out"
@@ -111,7 +111,7 @@ def test_nothing_that_is_written_or_printed_has_them(vault, tmp_path, listed, ou
 @pytest.mark.parametrize(
     "url", [f"vault://me:{PASSWORD}@host/archive", f"nosuch://me:{PASSWORD}@host/x", f"nosuch://h/x?token={PASSWORD}"]
 )
-def test_what_cannot_be_opened_is_told_without_them(url, tmp_path):
+def test_errors_for_urls_that_cannot_be_opened_contain_no_password(url, tmp_path):
     (tmp_path / "list").write_text(url)
     for path in (url, f"@{tmp_path / 'list'}"):
         done = isocheck("scan", path)
@@ -120,7 +120,7 @@ def test_what_cannot_be_opened_is_told_without_them(url, tmp_path):
         assert done.stderr.count("\n") <= 2
 
 
-def test_histories_are_told_apart_by_all_but_the_password():
+def test_histories_differ_by_their_urls_without_the_password():
     memory = fsspec.filesystem("memory")
     for name in ("u:pw@bucket/a@1.json", "u:pw@bucket/b@1.json", "host:80/a@1.json", "host:80/b@1.json"):
         memory.pipe(f"/{name}", (HISTORIES / "TCC/serial.json").read_bytes())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from program import PATIENCE
 
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.cli.main import READER_GONE
 from soak.commands import Command, content
 from soak.site import OLD, Site

@@ -132,7 +132,7 @@ def test_commands_respect_their_limits(isocheck):
     assert code == 3
     assert out.startswith("undecided: stopped after 1 s")
     assert "undecided" in out.partition(";")[2]
-    code, out, _ = isocheck("hierarchy", "--txns", 6, "--timeout", 1, "--format", "json")
+    code, out, _ = isocheck("hierarchy", "--txns", 16, "--keys", 5, "--timeout", 1, "--format", "json")
     document = json.loads(out)
     assert (code, document["classes"]) == (3, None)
     assert len(document["settled"]) + len(document["undecided"]) == 110

@@ -1,1 +1,1 @@
-"""Compiles plain functions over arrays ("kernels") for large inputs. Only this package uses the internals of numba."""
+"""Compile plain functions over arrays ("kernels") for large inputs. Other packages import ``dispatch`` only."""

@@ -1,7 +1,8 @@
-"""Machine code of kernels, run without numba: llvmlite links it, and numba's three C libraries are what it calls.
+"""Link stored machine code of kernels, and run it, without importing numba.
 
-Importing numba costs several times what all the kernels of a check take to be linked. What is kept of a compiled kernel
-is therefore its object code, the name of its entry for Python, and the constants of its environments.
+llvmlite links the object code against numba's three C libraries. Importing numba would take several times as long as
+linking all kernels of a check. So the cache stores of each kernel its object code, the name of its entry point for
+Python, and the constants of its environments.
 """
 
 import ctypes
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from plume_py.base.memory import is_data_limited
 
-# The C libraries of numba that compiled kernels call, and what the names of their functions begin with there.
+# The C libraries of numba that compiled kernels call, each with the prefix of its functions in compiled code.
 _LIBRARIES = {
     "numba._helperlib": "numba_",
     "numba._dynfunc": "numba_",
@@ -33,15 +34,15 @@ class MachineCode(NamedTuple):
     name: str
     object_code: bytes
     entry: str  # the function that takes Python's arguments
-    environment: str  # the one that the entry works with
-    environments: list[tuple[str, list[Any]]]  # and all that it refers to, with their constants
+    environment: str  # the environment of the entry point
+    environments: list[tuple[str, list[Any]]]  # all environments that the code refers to, with their constants
 
 
 def _llvm() -> Any:
-    """llvmlite, whose library is large."""
+    """Import llvmlite; its library is large, so a memory limit can make the import fail."""
     try:
         import llvmlite.binding as llvm
-    except OSError as error:  # it cannot be found, it says
+    except OSError as error:  # reported as a library that cannot be found
         if is_data_limited():
             raise MemoryError(str(error)) from None
         raise
@@ -50,7 +51,7 @@ def _llvm() -> Any:
 
 @cache
 def this_machine() -> bytes:
-    """All that machine code depends on, besides what was compiled: processor, Python, and the libraries involved."""
+    """Return a digest of the processor, Python, numba's settings and the libraries that machine code depends on."""
     llvm = _llvm()
     import llvmlite
     import numpy as np
@@ -66,7 +67,7 @@ def this_machine() -> bytes:
 
 
 def link(code: MachineCode, module: ModuleType) -> Callable[..., Any]:
-    """The kernel as a function that takes exactly the types of arguments that it was compiled for."""
+    """Return the kernel as a function for exactly the argument types that it was compiled for."""
     llvm = _llvm()
     engine, functions = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.object_code))
@@ -81,14 +82,14 @@ def link(code: MachineCode, module: ModuleType) -> Callable[..., Any]:
     if not address:
         raise LookupError(f"no {code.entry}")
     own = environments[code.environment]
-    made: Callable[..., Any] = functions.make_function(module, code.name, "", address, own, (environments,))
-    return made
+    function: Callable[..., Any] = functions.make_function(module, code.name, "", address, own, (environments,))
+    return function
 
 
 @cache
 def _unpickled(address: int, length: int) -> Any:
-    """A constant of compiled code, such as the class of a record that it returns. (numba's own would import numba.)"""
-    return pickle.loads(ctypes.string_at(address, length))  # noqa: S301 - part of code that is believed already
+    """Return a constant of compiled code, such as the class of a record. numba's own function would import numba."""
+    return pickle.loads(ctypes.string_at(address, length))  # noqa: S301 - part of code with a checked digest
 
 
 _UNPICKLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
@@ -98,7 +99,7 @@ _UNPICKLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, c
 
 @cache
 def _engine() -> tuple[Any, Any]:
-    """What links compiled kernels to each other and to what they call; and what makes functions of them."""
+    """Return llvmlite's execution engine, with all symbols that kernels call, and numba's library of functions."""
     llvm = _llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -116,7 +117,7 @@ def _engine() -> tuple[Any, Any]:
 
 
 def _library(name: str) -> Any:
-    """A C library of numba, without all that importing numba brings along."""
+    """Import a C library of numba without the package numba."""
     place = _numba_folder().joinpath(*name.split(".")[1:])
     path = next(path for ending in EXTENSION_SUFFIXES if (path := place.with_name(place.name + ending)).exists())
     spec = importlib.util.spec_from_file_location(name, path)
@@ -130,7 +131,7 @@ def _numba_version() -> str:
     try:
         return (_numba_folder() / "_version.py").read_text()
     except OSError:
-        from importlib.metadata import version  # which looks through all that is installed
+        from importlib.metadata import version  # slow: it searches all installed packages
 
         return version("numba")
 

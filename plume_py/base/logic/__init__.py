@@ -1,6 +1,5 @@
-"""Boolean formulas and total orders for a SAT solver: what the reasoning commands are built from."""
+"""Boolean formulas and total orders on top of an incremental SAT solver, for the reasoning commands."""
 
-from plume_py.base.logic.formula import FALSE, TRUE, Formula, Literal
-from plume_py.base.logic.order import FixedOrder, Order, TotalOrder
+from plume_py.base.logic.formula import FALSE, TRUE, FixedOrder, Formula, Literal, Order, TotalOrder
 
 __all__ = ["FALSE", "TRUE", "FixedOrder", "Formula", "Literal", "Order", "TotalOrder"]

@@ -1,4 +1,4 @@
-"""SQL files with a schema, transactions and assertions, as plain data. Needs the extra ``sql`` (sqlglot)."""
+"""Read SQL files with a schema, transactions and assertions as plain data. Needs the extra ``sql`` (sqlglot)."""
 
 from plume_py.base.sql.model import (
     Assertion,

@@ -1,7 +1,12 @@
-"""Which tables, columns and rows a statement reads and writes: what analyses of conflicts need to know."""
+"""Determine which tables, columns and rows a statement reads and writes, for analyses of conflicts.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+``accesses`` walks a statement and yields a ``TableAccess`` for each table. ``FixedColumns`` derives from the conditions
+which columns have a fixed value; if they contain the primary key, at most one row is accessed. A query with clauses
+that are not analysed counts as a read of all rows and columns of its tables.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.base.sql.model import (
@@ -19,25 +24,29 @@ from plume_py.base.sql.model import (
     Statement,
     Update,
 )
-from plume_py.base.sql.scopes import Fixed, Scope, around, conjuncts, is_plain, joined, mentioned, origin_of, outermost
-from plume_py.base.sql.syntax import engine, wrong
+from plume_py.base.sql.syntax import engine, origin_of, wrong
 from plume_py.base.text import nearest
 
 READ, INSERT, UPDATE, DELETE = "read", "insert", "update", "delete"
-# In place of the value of a key: one that the database makes up. The line and a number tell several apart.
+# Value of a key that the database generates; line, row and column are appended, so that the values differ.
 GENERATED = "generated"
+
+Scope = dict[str, SqlTable]  # the tables of a statement, by alias
 
 
 @dataclass(frozen=True)
 class TableAccess:
     """One access to a table.
 
-    ``equal`` are the columns that the condition fixes, each with the text of its value; ``by_key`` says that these
-    include the whole primary key, so that at most one row is meant and no predicate; ``exact`` says that the condition
-    asks for nothing else, so that the row is found if it is there, and ``sure`` that it is written in any case.
-    ``columns`` are those that are read or written; those of the condition are in ``tested``. ``in_place``: columns that
-    are written, and read at the version that is overwritten. ``lock`` as of Select. ``unbounded``: of a query whose
-    rows were not looked into; ``cascade``: what a foreign key brings about.
+    - ``columns``: the columns read or written; ``tested``: the columns in the condition.
+    - ``equal``: the columns that the condition fixes, each with the text of its value.
+    - ``by_key``: ``equal`` contains the primary key, so at most one row is accessed, and no predicate.
+    - ``exact``: the condition has no other part, so the row is found if it exists.
+    - ``sure``: the row is written in any case.
+    - ``in_place``: columns that are written, and read at the version that is overwritten.
+    - ``lock``: as of ``Select``.
+    - ``unbounded``: part of a query with conditions that were not analysed.
+    - ``cascade``: caused by a foreign key.
     """
 
     kind: str
@@ -56,7 +65,7 @@ class TableAccess:
 
 
 def accesses(stmt: Statement, file: File) -> list[TableAccess]:
-    """The accesses of a statement in order, those of its subqueries and of blocks inside it included."""
+    """Return the accesses of a statement in order, including its subqueries and inner statements."""
     return list(_Accesses(file, stmt.line).of(stmt))
 
 
@@ -65,7 +74,7 @@ class _Accesses:
         self.file, self.line = file, line
 
     def of(self, stmt: Statement) -> Iterator[TableAccess]:
-        """Those of any statement."""
+        """Yield the accesses of any statement."""
         self.line = stmt.line
         if isinstance(stmt, Select):
             yield from self.query(stmt.tree, stmt.lock)
@@ -86,23 +95,22 @@ class _Accesses:
             yield from self.change(stmt)
 
     def block(self, body: Sequence[Statement]) -> Iterator[TableAccess]:
-        """Those of statements inside another."""
         for inner in body:
             yield from self.of(inner)
 
     def table(self, name: str) -> SqlTable:
-        """A table that exists."""
+        """Return a table by name; raise an error if it does not exist or reads of it have side effects."""
         table = self.file.table(name)
         if table is None:
             hint = "give its CREATE TABLE, here or with --schema"
             raise wrong(f"no table {name:.60}", self.line, hint)
-        require_seen(table, self.line, writes=False)
+        reject_side_effects(table, self.line, writes=False)
         return table
 
     # -- reading --
 
     def inside(self, *trees: Any) -> Iterator[TableAccess]:
-        """The subqueries of expressions."""
+        """Yield the accesses of the subqueries of expressions."""
         exp = engine().exp
         for tree in trees:
             if tree is not None:
@@ -110,7 +118,7 @@ class _Accesses:
                     yield from self.query(inner)
 
     def query(self, tree: Any, lock: str = "") -> Iterator[TableAccess]:
-        """The rows of a SELECT: those that its conditions fix by key, or else all of its tables."""
+        """Yield the reads of a SELECT: rows by its conditions, or all rows of its tables."""
         origin = origin_of(tree)
         ties = None if _is_complex(tree) else joined([*_tables(origin), *(tree.args.get("joins") or ())])
         if ties is None:
@@ -130,7 +138,7 @@ class _Accesses:
         yield from self.inside(*tree.expressions, *conditions, order)
 
     def everything(self, tree: Any, lock: str) -> Iterator[TableAccess]:
-        """Every table that occurs anywhere in a query, with all its rows and columns."""
+        """Yield a read of all rows and columns of each table that occurs anywhere in a query."""
         exp = engine().exp
         views = {str(view.alias).lower() for view in tree.find_all(exp.CTE)}
         names: dict[str, None] = {}
@@ -152,21 +160,20 @@ class _Accesses:
         alias: str,
         tree: Any,
         lock: str = "",
-        in_place: tuple[str, ...] = (),
     ) -> TableAccess:
-        """An access to one of the tables in ``scope`` under these conditions."""
+        """Return the access to the table ``alias`` of ``scope`` under these conditions."""
         table = scope[alias]
-        equal = Fixed(conditions, scope, around(tree, self.file)).of(alias)
+        equal = FixedColumns(conditions, scope, outer_columns(tree, self.file)).of(alias)
         by_key = _by_key(table, equal)
         exact = by_key and len(scope) == 1 and len(conditions) == len(table.primary_key)
         tested = mentioned(conditions, table)
-        return TableAccess(kind, table.name, columns, tested, equal, by_key, self.line, lock, exact, False, in_place)
+        return TableAccess(kind, table.name, columns, tested, equal, by_key, self.line, lock, exact)
 
     # -- writing --
 
     def change(self, stmt: Change) -> Iterator[TableAccess]:
-        """INSERT, UPDATE, DELETE."""
-        require_seen(self.table(stmt.table), self.line, writes=True)
+        """Yield the accesses of INSERT, UPDATE or DELETE."""
+        reject_side_effects(self.table(stmt.table), self.line, writes=True)
         if isinstance(stmt, Insert):
             yield from self.insert(stmt)
         elif isinstance(stmt, Update):
@@ -175,7 +182,7 @@ class _Accesses:
             yield from self.delete(stmt)
 
     def target(self, stmt: Update | Delete) -> tuple[Scope, str, list[Any]]:
-        """The tables of a statement, the alias of the one that is written, and its conditions."""
+        """Return the tables of a statement, the alias of the written one, and the conditions."""
         alias = str(stmt.tree.this.alias_or_name).lower()
         ties = joined(stmt.others)
         if ties is None:
@@ -189,12 +196,12 @@ class _Accesses:
         return scope, alias, [*conditions, *conjuncts(stmt.where)]
 
     def update(self, stmt: Update) -> Iterator[TableAccess]:
-        """What the other tables give, what the values are made of, and last the row itself."""
+        """Yield the reads of other tables, the reads of the row, and last the write of the row."""
         scope, alias, conditions = self.target(stmt)
         table = scope[alias]
         values = [value for _, value in stmt.sets]
         written = tuple(name for name, _ in stmt.sets)
-        self.known(table, written)
+        self.require_columns(table, written)
         for other in scope:
             if other != alias:
                 read = mentioned([*values, *stmt.returning], scope[other])
@@ -211,7 +218,7 @@ class _Accesses:
         )
         if read:
             yield self.access(READ, read, conditions, scope, alias, stmt.where)
-        yield self.access(UPDATE, written, conditions, scope, alias, stmt.where, in_place=in_place)
+        yield replace(self.access(UPDATE, written, conditions, scope, alias, stmt.where), in_place=in_place)
         touched = tuple(c.name for c in table.columns if c.touched and c.name not in written)
         if touched:
             yield TableAccess(
@@ -227,7 +234,7 @@ class _Accesses:
             yield from self.cascade(table, "ON UPDATE", set())
 
     def delete(self, stmt: Delete) -> Iterator[TableAccess]:
-        """The row, and those that go with it."""
+        """Yield the reads, the deletion of the row, and the cascades."""
         scope, alias, conditions = self.target(stmt)
         for other in scope:
             if other != alias:
@@ -242,13 +249,13 @@ class _Accesses:
         yield from self.cascade(table, "ON DELETE", set())
 
     def cascade(self, table: SqlTable, event: str, seen: set[str]) -> Iterator[TableAccess]:
-        """What foreign keys do to the tables that refer to this one: to any of their rows."""
+        """Yield writes to any row of the tables that refer to this one, as their foreign keys demand."""
         seen.add(table.name)
         for child in self.file.tables:
             for key in child.foreign_keys:
                 if key.table != table.name or event not in key.cascades or child.name in seen:
                     continue
-                require_seen(child, self.line, writes=True)
+                reject_side_effects(child, self.line, writes=True)
                 deletes = event == "ON DELETE" and "ON DELETE CASCADE" in key.cascades
                 columns = child.names if deletes else key.columns
                 kind = DELETE if deletes else UPDATE
@@ -257,25 +264,25 @@ class _Accesses:
                     yield from self.cascade(child, event, seen)
 
     def insert(self, stmt: Insert) -> Iterator[TableAccess]:
-        """A row each; with ON CONFLICT, also what is done to the row that is there."""
+        """Yield the insertion of each row, and with ON CONFLICT the accesses to the existing row."""
         table = self.table(stmt.table)
         names = stmt.columns or table.names
-        self.known(table, names)
+        self.require_columns(table, names)
         if stmt.query is not None:
             yield from self.query(stmt.query)
             values = list(getattr(stmt.query, "expressions", ())) if not _is_complex(stmt.query) else []
             rows: tuple[tuple[Any, ...], ...] = (tuple(values),)
-            self.fits(values, names, any(v.is_star for v in values) or not values)
+            self.require_width(values, names, any(v.is_star for v in values) or not values)
         else:
             rows = stmt.rows
         for number, row in enumerate(rows):
             if stmt.query is None:
-                self.fits(row, names, not row)
+                self.require_width(row, names, not row)
             yield from self.inside(*row)
             yield from self.row(stmt, table, dict(zip(names, row, strict=False)), number)
 
     def row(self, stmt: Insert, table: SqlTable, values: dict[str, Any], number: int) -> Iterator[TableAccess]:
-        """One new row, or several of a query."""
+        """Yield the accesses for one new row, or for the rows of a query."""
         outside = () if stmt.query is None else {name for t in self.file.tables for name in t.names}
         equal = [(name, value.sql()) for name, value in values.items() if _is_value(value, outside)]
         missing = [c for c in table.columns if c.name not in dict(equal) and c.name not in values and c.generated]
@@ -283,13 +290,13 @@ class _Accesses:
             equal += [(c.name, f"{GENERATED} {self.line} {number} {c.name}") for c in missing]
         by_key = _by_key(table, tuple(equal))
         plain = stmt.query is None and stmt.conflict is None
-        yield from self.looked_for(stmt, table, by_key)
+        yield from self.conflict_reads(stmt, table, by_key)
         yield TableAccess(INSERT, table.name, table.names, (), tuple(equal), by_key, self.line, exact=by_key and plain)
         if stmt.conflict is not None and stmt.conflict.sets:
-            yield from self.instead(stmt, table, tuple(equal), by_key)
+            yield from self.update_existing(stmt, table, tuple(equal), by_key)
 
-    def looked_for(self, stmt: Insert, table: SqlTable, by_key: bool) -> Iterator[TableAccess]:
-        """Which rows decide whether there is a conflict, besides the one with the same primary key."""
+    def conflict_reads(self, stmt: Insert, table: SqlTable, by_key: bool) -> Iterator[TableAccess]:
+        """Yield the read of rows that decide about a conflict, other than the row with the same primary key."""
         if stmt.conflict is None:
             return
         target = stmt.conflict.target
@@ -297,27 +304,27 @@ class _Accesses:
         if by_others or not by_key:
             unique = (table.names,) if table.partly_unique else table.unique
             columns = tuple(dict.fromkeys(target or (c for group in (table.primary_key, *unique) for c in group)))
-            self.known(table, columns)
+            self.require_columns(table, columns)
             yield TableAccess(READ, table.name, columns, columns, (), False, self.line)
 
-    def instead(
+    def update_existing(
         self, stmt: Insert, table: SqlTable, equal: tuple[tuple[str, str], ...], by_key: bool
     ) -> Iterator[TableAccess]:
-        """ON CONFLICT DO UPDATE: the newest version of the row that is there."""
+        """Yield the accesses of ON CONFLICT DO UPDATE to the newest version of the existing row."""
         conflict = stmt.conflict
         assert conflict is not None
         values = [value for _, value in conflict.sets]
         written = tuple(name for name, _ in conflict.sets)
-        self.known(table, written)
+        self.require_columns(table, written)
         yield from self.inside(*values, conflict.where)
         target = set(conflict.target or table.primary_key)
         by_primary = target == set(table.primary_key) and (bool(conflict.target) or not _has_other_keys(table))
         fixed = equal if by_primary else ()
         nested = any(tree is not None and tree.find(engine().exp.Select) for tree in (*values, conflict.where))
-        seen = _besides_excluded(values, table)
+        seen = _existing_row_columns(values, table)
         in_place = tuple(name for name in seen if name in written and not nested)
         read = tuple(name for name in seen if name not in in_place)
-        tested = _besides_excluded([conflict.where], table)
+        tested = _existing_row_columns([conflict.where], table)
         key = by_key and by_primary
         if read:
             yield TableAccess(READ, table.name, read, tested, fixed, key, self.line)
@@ -326,24 +333,24 @@ class _Accesses:
             UPDATE, table.name, written, tested, fixed, key, self.line, exact=sure, sure=sure, in_place=in_place
         )
 
-    def known(self, table: SqlTable, names: Sequence[str]) -> None:
-        """An error for a column that the table does not have."""
+    def require_columns(self, table: SqlTable, names: Sequence[str]) -> None:
+        """Raise an error for a column that the table does not have."""
         for name in names:
             if name not in table.names:
                 raise wrong(f"{table.name} has no column {name:.60}", self.line, nearest(name, table.names))
 
-    def fits(self, row: Sequence[Any], names: Sequence[str], unknown: bool) -> None:
-        """An error for a row of another width."""
+    def require_width(self, row: Sequence[Any], names: Sequence[str], unknown: bool) -> None:
+        """Raise an error if a row has another number of values; ``unknown``: the number is unknown."""
         if not unknown and len(row) != len(names):
             hint = f"the columns are {', '.join(names)}"
             raise wrong(f"INSERT has {len(row)} values for {len(names)} columns", self.line, hint)  # noqa: S608 - no SQL
 
 
-def require_seen(table: SqlTable, line: int, writes: bool) -> None:
-    """An error if an access starts something that reads and writes beside the transaction."""
-    unseen = table.unseen
-    if unseen is not None and (writes or unseen.of_reads):
-        said = f"{unseen.what} on {table.name} (line {unseen.line} of the schema) is not supported"
+def reject_side_effects(table: SqlTable, line: int, writes: bool) -> None:
+    """Raise an error if an access triggers statements outside of the transaction."""
+    side_effect = table.side_effect
+    if side_effect is not None and (writes or side_effect.of_reads):
+        said = f"{side_effect.what} on {table.name} (line {side_effect.line} of the schema) is not supported"
         raise wrong(said, line, "leave it out, and write what it does into the transaction")
 
 
@@ -352,7 +359,7 @@ def _tables(origin: Any) -> list[Any]:
 
 
 def _is_complex(tree: Any) -> bool:
-    """Is it more than some values of tables' rows under a condition?"""
+    """Return whether a query has clauses other than values, tables, conditions and order."""
     exp = engine().exp
     parts = ("laterals", "group", "having", "distinct", "with_", "with", "windows", "qualify", "offset")
     origin = None if not isinstance(tree, exp.Select) else origin_of(tree)
@@ -364,14 +371,14 @@ def _is_complex(tree: Any) -> bool:
 
 
 def _locks(tree: Any, alias: str, lock: str) -> str:
-    """FOR UPDATE OF names the tables that are locked."""
+    """Return ``lock`` if the query locks the table ``alias``; FOR UPDATE OF lists the locked tables."""
     locks = tree.args.get("locks") or ()
     named = {str(table.alias_or_name).lower() for part in locks for table in part.expressions}
     return lock if locks and (not named or alias in named) else ""
 
 
-def _besides_excluded(trees: Sequence[Any], table: SqlTable) -> tuple[str, ...]:
-    """The columns of the row that is there; EXCLUDED and VALUES(…) are those of the row that was to be."""
+def _existing_row_columns(trees: Sequence[Any], table: SqlTable) -> tuple[str, ...]:
+    """Return the columns of the existing row in ``trees``; EXCLUDED and VALUES(…) mean the new row."""
     exp = engine().exp
     found: dict[str, None] = {}
     for tree in trees:
@@ -383,12 +390,12 @@ def _besides_excluded(trees: Sequence[Any], table: SqlTable) -> tuple[str, ...]:
 
 
 def _has_other_keys(table: SqlTable) -> bool:
-    """Can a row be in conflict with one of another primary key?"""
+    """Return whether a new row can conflict with a row that has another primary key."""
     return bool(table.unique) or table.partly_unique
 
 
 def _is_value(node: Any, outside: Any) -> bool:
-    """Can this stand for the value of a column: no subquery, no DEFAULT, nothing of a row?"""
+    """Return whether an expression is a fixed value: no subquery, no DEFAULT, no column."""
     exp = engine().exp
     if node.find(exp.Select) or isinstance(node, exp.Var) or node.is_star:
         return False
@@ -397,3 +404,114 @@ def _is_value(node: Any, outside: Any) -> bool:
 
 def _by_key(table: SqlTable, equal: tuple[tuple[str, str], ...]) -> bool:
     return bool(table.primary_key) and {name for name, _ in equal} >= set(table.primary_key)
+
+
+def conjuncts(where: Any) -> list[Any]:
+    """Return the parts of a conjunction."""
+    parts = where.flatten() if isinstance(where, engine().exp.And) else (where,)
+    return [] if where is None else [part.unnest() for part in parts]
+
+
+def is_plain(node: Any) -> bool:
+    """Return whether a node is a table by its name, without joins."""
+    exp = engine().exp
+    return isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.args.get("joins")
+
+
+def joined(joins: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
+    """Return the tables of inner joins and the join conditions; None for other joins."""
+    exp = engine().exp
+    tables, conditions = [], []
+    for join in joins:
+        if not isinstance(join, exp.Join):
+            tables.append(join)
+            continue
+        if (
+            join.args.get("side")
+            or join.args.get("method")
+            or str(join.args.get("kind") or "INNER") not in ("INNER", "CROSS")
+        ):
+            return None
+        tables.append(join.this)
+        conditions += conjuncts(join.args.get("on"))
+        if join.args.get("using"):
+            conditions += [exp.EQ(this=exp.column(c.name), expression=exp.column(c.name)) for c in join.args["using"]]
+    return (tables, conditions) if all(is_plain(table) for table in tables) else None
+
+
+def outer_columns(tree: Any, file: File) -> set[str]:
+    """Return the columns of the statements around a subquery, to which its condition may refer."""
+    exp = engine().exp
+    query = None if tree is None else tree if isinstance(tree, exp.Select) else tree.find_ancestor(exp.Select)
+    outer = None if query is None else query.parent
+    while outer is not None:
+        if isinstance(outer, exp.Select | exp.Update | exp.Delete):
+            # of all tables: with more names, fewer columns count as fixed, which is safe
+            return {name for table in file.tables for name in table.names}
+        outer = outer.parent
+    return set()
+
+
+class FixedColumns:
+    """The columns that conditions fix, also through other columns: with ``a.x = :v AND b.y = a.x``, both."""
+
+    def __init__(self, conditions: Sequence[Any], scope: Scope, outside: Collection[str]) -> None:
+        self.scope, self.outside = scope, outside
+        self.columns = {name for table in scope.values() for name in table.names}
+        self.values: dict[tuple[str, str], list[str]] = {}
+        pairs: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        for part in conditions:
+            if isinstance(part, engine().exp.EQ):
+                self._equality(part, pairs)
+        for _ in pairs:  # until nothing changes
+            for left, right in pairs:
+                for one, other in ((left, right), (right, left)):
+                    known = self.values.setdefault(one, [])
+                    known += [text for text in self.values.get(other, ()) if text not in known]
+
+    def _equality(self, part: Any, pairs: list[tuple[tuple[str, str], tuple[str, str]]]) -> None:
+        sides = [self._column(side) for side in (part.this, part.expression)]
+        for place, other in zip(sides, (part.expression, part.this), strict=True):
+            if place is not None and self._is_constant(other):
+                self.values.setdefault(place, []).append(other.sql())
+        left, right = sides
+        if left is not None and right is not None and self._type(left) == self._type(right):
+            pairs.append((left, right))
+
+    def _column(self, node: Any) -> tuple[str, str] | None:
+        """Return the alias and name of the column that a node is; None for other nodes and for ambiguous columns."""
+        if not isinstance(node, engine().exp.Column):
+            return None
+        name, owner = str(node.name).lower(), str(node.table).lower()
+        owners = [alias for alias, table in self.scope.items() if name in table.names and owner in ("", alias)]
+        return (owners[0], name) if len(owners) == 1 else None
+
+    def _type(self, place: tuple[str, str]) -> str:
+        return next(column.type for column in self.scope[place[0]].columns if column.name == place[1])
+
+    def _is_constant(self, node: Any) -> bool:
+        exp = engine().exp
+        names = [column.name.lower() for column in node.find_all(exp.Column)]
+        return node.find(exp.Select) is None and not any(name in self.columns or name in self.outside for name in names)
+
+    def of(self, alias: str) -> tuple[tuple[str, str], ...]:
+        """Return the fixed columns of a table, each with the text of its value."""
+        return tuple(
+            (column, text) for (owner, column), texts in self.values.items() if owner == alias for text in texts
+        )
+
+
+def mentioned(trees: Sequence[Any], table: SqlTable) -> tuple[str, ...]:
+    """Return the columns of this table that expressions mention, also in subqueries, which may refer to it."""
+    exp = engine().exp
+    names = [node.name.lower() for tree in trees if tree is not None for node in tree.find_all(exp.Column)]
+    return tuple(dict.fromkeys(name for name in names if name in table.names))
+
+
+def outermost(tree: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    """Yield the nodes of these kinds that are not inside another such node."""
+    if isinstance(tree, kinds):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from outermost(child, kinds)

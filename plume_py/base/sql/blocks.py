@@ -1,19 +1,32 @@
-"""Statements and control flow of a transaction, by tokens: blocks and declarations of both dialects, IF, loops.
+"""Read statements and control flow of a transaction: blocks and declarations of both dialects, IF, loops.
 
-What is not understood is an error with its line, never nothing.
+``files`` calls ``BlockReader`` on the text of a transaction, then ``remove_ends`` on its statements. A statement that
+is not supported is an error with its line; none is ignored.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from plume_py.base.sql.flow import every
-from plume_py.base.sql.model import Assign, Attempt, Condition, End, If, Loop, Repeat, RollbackStatement, Statement
-from plume_py.base.sql.statements import into_names, select, simple
-from plume_py.base.sql.syntax import condition, wrong
-from plume_py.base.sql.words import Words
+from plume_py.base.sql.model import (
+    Assign,
+    Attempt,
+    Condition,
+    End,
+    If,
+    Loop,
+    Repeat,
+    RollbackStatement,
+    Statement,
+    all_statements,
+)
+from plume_py.base.sql.statements import into_names, read_select, read_statement
+from plume_py.base.sql.syntax import condition, tokens, wrong
 
 DEPTH = 50  # IF inside IF inside …
 
-# After BEGIN these say how a transaction begins; anything else is the first statement of a block.
+# After these tokens, BEGIN starts a transaction; after any other token, it starts a block.
 _OF_BEGIN = (";", "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRABLE", "NOT", "IMMEDIATE", "EXCLUSIVE")
 _ONLY_SAID = ("NOTICE", "DEBUG", "LOG", "INFO", "WARNING")
 _HINTS = {
@@ -35,10 +48,63 @@ _WORDS = (
     "SAVEPOINT RELEASE RAISE SIGNAL END EXCEPTION GET NULL EXIT LEAVE CONTINUE ITERATE FOREACH VALUES"
 )
 _STARTS = frozenset(_WORDS.split())
+SPLIT = (
+    "write two transactions: begin the second with a line `-- transaction: name_2(…)` "
+    "and give it what the first one read as arguments"
+)
+# The statements after an IF that may RETURN are copied into its branches; more copies than this are rejected.
+MOST = 10_000
 
 
-class Blocks(Words):
-    """Reads a transaction from tokens."""
+class TokenReader:
+    """The tokens of a text, and the index of the next token."""
+
+    def __init__(self, text: str, first: int) -> None:
+        self.text, self.first = text, first
+        self.tokens = tokens(text, first)
+        self.at = 0
+
+    def word(self, ahead: int = 0) -> str:
+        """Return the next token in capitals, or the one ``ahead`` tokens after it; "" at the end."""
+        at = self.at + ahead
+        return str(self.tokens[at].text).upper() if at < len(self.tokens) else ""
+
+    def line(self) -> int:
+        """Return the line of the next token."""
+        at = min(self.at, len(self.tokens) - 1)
+        return self.first + (self.tokens[at].line - 1 if self.tokens else 0)
+
+    def until(self, *ends: str) -> tuple[list[Any], str]:
+        """Read up to one of these words outside brackets and CASE; return the tokens and their text."""
+        begin, depth, inner = self.at, 0, 0
+        while self.at < len(self.tokens) and (depth or inner or self.word() not in ends):
+            depth += {"(": 1, ")": -1}.get(self.word(), 0)
+            inner += {"CASE": 1, "END": -1}.get(self.word(), 0) if inner or self.word() == "CASE" else 0
+            self.at += 1
+        taken = self.tokens[begin : self.at]
+        if not taken:
+            raise wrong(f"something is missing before {self.word() or 'the end'}", self.line())
+        return taken, self.text[taken[0].start : taken[-1].end + 1]
+
+    def rest(self) -> str:
+        """Read the remaining tokens of this statement; return their text in one line, perhaps empty."""
+        return "" if self.word() in ("", ";") else " ".join(self.until(";")[1].split())
+
+    def expect(self, *words: str) -> None:
+        """Read these words in this order, or raise an error."""
+        for word in words:
+            if self.word() != word:
+                raise wrong(f"{word} expected, not {self.word() or 'the end'}", self.line())
+            self.at += 1
+
+    def plain(self, taken: list[Any], line: int) -> None:
+        """Raise an error if these tokens may read a table: brackets contain a subquery or arguments of a function."""
+        if any(token.text == "(" for token in taken):
+            raise wrong("brackets are not supported here", line, "compute the value before, with SET or SELECT … INTO")
+
+
+class BlockReader(TokenReader):
+    """Reads the statements of a transaction. ``touched``: a statement that may read or write a table was read."""
 
     def __init__(self, text: str, first: int, any_query: bool) -> None:
         super().__init__(text, first)
@@ -50,14 +116,14 @@ class Blocks(Words):
     # -- blocks --
 
     def whole(self) -> tuple[Statement, ...]:
-        """All statements; BEGIN and COMMIT may be written or left out."""
+        """Return all statements; BEGIN and COMMIT are optional."""
         body = self.block((), 0)
         if self.at < len(self.tokens):
             raise wrong(f"{self.word()} without its beginning", self.line())
         return body
 
     def block(self, ends: tuple[str, ...], depth: int) -> tuple[Statement, ...]:
-        """Statements up to one of these words."""
+        """Return the statements up to one of these words."""
         if depth > DEPTH:
             raise wrong("too many blocks inside each other", self.line())
         found: list[Statement] = []
@@ -69,17 +135,11 @@ class Blocks(Words):
         return tuple(found)
 
     def statement(self, depth: int) -> tuple[Statement, ...]:
-        """The statements that are meant by what comes next."""
+        """Read the next statement; return it, none or several if it declares variables."""
         self.label()
         word = self.word()
-        compound = {
-            "IF": self.choice,
-            "FOR": self.loop,
-            "WHILE": self.repeat,
-            "LOOP": self.repeat,
-            "REPEAT": self.repeat,
-        }
-        compound["FOREACH"] = self.repeat
+        compound: dict[str, Callable[[int], Statement]] = {"IF": self.choice, "FOR": self.loop}
+        compound |= dict.fromkeys(("WHILE", "LOOP", "REPEAT", "FOREACH"), self.repeat)
         if word in compound:
             return (compound[word](depth),)
         if word == "BEGIN" and self.word(1) not in _OF_BEGIN:
@@ -92,7 +152,7 @@ class Blocks(Words):
         return control if control is not None else self.single()
 
     def label(self) -> None:
-        """label: BEGIN, or <<label>>."""
+        """Skip a label: "label: BEGIN", or "<<label>>"."""
         if self.word() == "<" and self.word(1) == "<":
             self.at += 2
             self.until(">")
@@ -103,7 +163,7 @@ class Blocks(Words):
             self.at += 2
 
     def begin(self, depth: int) -> tuple[Statement, ...]:
-        """BEGIN … [EXCEPTION WHEN … THEN …] END."""
+        """Read BEGIN … [EXCEPTION WHEN … THEN …] END."""
         line = self.line()
         self.at += 1
         if self.word() == "TRY":
@@ -123,13 +183,13 @@ class Blocks(Words):
             self.at += 1
         if all(any(isinstance(stmt, RollbackStatement) for stmt in handler) for handler in handlers):
             return body
-        if any(isinstance(stmt, RollbackStatement) for stmt in every(body)):
+        if any(isinstance(stmt, RollbackStatement) for stmt in all_statements(body)):
             hint = "test before, with IF, and leave out the handler"
             raise wrong("giving up inside a block whose handler goes on is not supported", line, hint)
         return (Attempt(line, "BEGIN … EXCEPTION", body, tuple(s for handler in handlers for s in handler)),)
 
     def choice(self, depth: int) -> If:
-        """IF … THEN … [ELSIF …] [ELSE …] END IF."""
+        """Read IF … THEN … [ELSIF …] [ELSE …] END IF."""
         line = self.line()
         self.at += 1
         inner = self.line()
@@ -149,7 +209,7 @@ class Blocks(Words):
         return If(line, f"IF {test.text}", test, then, otherwise)
 
     def loop(self, depth: int) -> Loop | Repeat:
-        """FOR row IN SELECT … LOOP … END LOOP, or over numbers."""
+        """Read FOR row IN SELECT … LOOP … END LOOP, or a loop over numbers."""
         line = self.line()
         name = self.word(1).lower()
         self.at += 2
@@ -169,13 +229,13 @@ class Blocks(Words):
             self.at += 1
             return Repeat(line, f"FOR {name} IN {' '.join(text.split())}", None, self.loop_body(depth), name)
         text = self.text[rows[0].start : rows[-1].end + 1]
-        query = select(rows, text, inner, self.any_query)
+        query = read_select(rows, text, inner, self.any_query)
         self.touched = True
         self.at += 1
         return Loop(line, f"FOR {name} IN {' '.join(text.split())}", name, query, self.loop_body(depth))
 
     def loop_body(self, depth: int) -> tuple[Statement, ...]:
-        """Up to END LOOP and the like."""
+        """Read the statements up to END LOOP, END WHILE and so on."""
         body = self.block(("END",), depth + 1)
         self.expect("END")
         if self.word() in ("LOOP", "FOR", "WHILE", "REPEAT"):
@@ -185,7 +245,7 @@ class Blocks(Words):
         return body
 
     def repeat(self, depth: int) -> Repeat:
-        """WHILE … LOOP, WHILE … DO, LOOP, REPEAT … UNTIL, FOREACH … IN ARRAY."""
+        """Read WHILE … LOOP, WHILE … DO, LOOP, REPEAT … UNTIL, or FOREACH … IN ARRAY."""
         line, word = self.line(), self.word()
         self.at += 1
         test, name = None, ""
@@ -208,7 +268,7 @@ class Blocks(Words):
         return Repeat(line, word, test, body)
 
     def jump(self) -> tuple[Statement, ...]:
-        """EXIT, LEAVE, CONTINUE, ITERATE: of a loop, whose body may happen any number of times anyway; or of all."""
+        """Read EXIT, LEAVE, CONTINUE or ITERATE; a loop runs any number of times anyway, and LEAVE may end all."""
         line, word = self.line(), self.word()
         self.at += 1
         if word == "LEAVE" and self.word() in self.labels:
@@ -226,7 +286,7 @@ class Blocks(Words):
     # -- declarations --
 
     def declarations(self) -> tuple[Statement, ...]:
-        """DECLARE name type := value; of PL/pgSQL several, up to BEGIN."""
+        """Read DECLARE name type := value; in PL/pgSQL several declarations up to BEGIN."""
         found: list[Statement] = []
         self.at += 1
         while True:
@@ -238,7 +298,7 @@ class Blocks(Words):
                 return tuple(found)
 
     def declaration(self) -> tuple[Statement, ...]:
-        """name [, name] type [NOT NULL] [:= value]."""
+        """Read name [, name] type [NOT NULL] [:= value]."""
         line = self.line()
         if self.word() in ("EXIT", "CONTINUE", "UNDO") and self.word(1) == "HANDLER":
             return self.handler(line)
@@ -271,7 +331,7 @@ class Blocks(Words):
         return tuple(Assign(line, text, name, condition(text, inner)) for name in names)
 
     def handler(self, line: int) -> tuple[Statement, ...]:
-        """DECLARE EXIT HANDLER FOR … ROLLBACK: who gets there gives up, which is no part of any committed run."""
+        """Read DECLARE EXIT HANDLER FOR … ROLLBACK, which yields no statement: a run that reaches it rolls back."""
         kind = self.word()
         while self.word() not in ("BEGIN", "ROLLBACK", "SET", ";", ""):
             self.at += 1
@@ -286,7 +346,7 @@ class Blocks(Words):
     # -- single statements --
 
     def control(self, word: str) -> tuple[Statement, ...] | None:
-        """What begins, ends or divides transactions, or says nothing to the database."""
+        """Read a statement that starts, ends or divides transactions or has no effect on tables; else return None."""
         line = self.line()
         if word in ("BEGIN", "START"):
             return self.start(line)
@@ -304,7 +364,7 @@ class Blocks(Words):
         return None
 
     def start(self, line: int) -> tuple[Statement, ...]:
-        """BEGIN; or START TRANSACTION, before anything is read or written."""
+        """Read BEGIN or START TRANSACTION, which must precede all reads and writes."""
         self.rest()
         if self.begun and not self.touched:
             raise wrong("a second BEGIN", line, "leave it out")
@@ -312,13 +372,13 @@ class Blocks(Words):
             hint = "begin with it, or write what comes before as a transaction of its own"
             raise wrong("a transaction begins here, but statements come before it", line, hint)
         if self.touched:
-            # behind a COMMIT, which tells more; else there would be one inside the other
+            # remove_ends reports the COMMIT before it, or this BEGIN if there is none
             return (End(line, "BEGIN"),)
         self.begun = True
         return ()
 
     def finish(self, line: int, word: str) -> tuple[Statement, ...]:
-        """COMMIT or ROLLBACK of the whole transaction."""
+        """Read COMMIT or ROLLBACK of the whole transaction."""
         self.at += 1
         said = re.sub(r"^(WORK|TRANSACTION|TRAN)\b ?", "", self.rest(), flags=re.IGNORECASE).upper()
         if said.startswith("TO"):
@@ -329,7 +389,7 @@ class Blocks(Words):
         return (RollbackStatement(line, "ROLLBACK"),) if word == "ROLLBACK" else (End(line, "COMMIT"),)
 
     def minor(self, line: int, word: str) -> tuple[Statement, ...]:
-        """Statements that do little: what they compute is looked at, all the same."""
+        """Read SAVEPOINT, RAISE, RETURN and so on; a value that they compute becomes an assignment."""
         self.at += 1
         inner, begin = self.line(), self.at
         text = self.rest()
@@ -354,11 +414,87 @@ class Blocks(Words):
         return (RollbackStatement(line, word),)
 
     def single(self) -> tuple[Statement, ...]:
-        """A statement up to its semicolon."""
+        """Read a statement up to its semicolon."""
         line = self.line()
         taken, text = self.until(";")
-        found = simple(taken, text, line, self.any_query)
+        found = read_statement(taken, text, line, self.any_query)
         for stmt in found:
             self.touched = self.touched or not isinstance(stmt, Assign) or "SELECT" in text.upper()
             self.variables.update(name for name in into_names(stmt))
         return found
+
+
+def remove_ends(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return the statements without COMMIT and RETURN; raise an error if a statement follows COMMIT or ROLLBACK.
+
+    Statements after an IF with a RETURN move into the branches that do not return.
+    """
+    return _EndRemover().block(body, True)
+
+
+class _EndRemover:
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def block(self, body: tuple[Statement, ...], last: bool) -> tuple[Statement, ...]:
+        """Return the statements without ends; ``last``: no statement follows these."""
+        found: list[Statement] = []
+        for i, stmt in enumerate(body):
+            self.seen += 1
+            if self.seen > MOST:
+                raise wrong("too many ways through this transaction", stmt.line, "use IF … ELSE instead of RETURN")
+            rest = body[i + 1 :]
+            if isinstance(stmt, End):
+                _allow_end(stmt, rest, last)
+                break
+            if isinstance(stmt, RollbackStatement):
+                _allow_rollback(stmt, rest)
+                found.append(stmt)
+                break
+            if isinstance(stmt, If) and _leaves(stmt):
+                then, otherwise = (self.block(_continued(part, rest), last) for part in (stmt.then, stmt.otherwise))
+                found.append(replace(stmt, then=then, otherwise=otherwise))
+                break
+            found.append(self.inside(stmt, last and not rest))
+        return tuple(found)
+
+    def inside(self, stmt: Statement, last: bool) -> Statement:
+        if isinstance(stmt, If):
+            return replace(stmt, then=self.block(stmt.then, last), otherwise=self.block(stmt.otherwise, last))
+        if isinstance(stmt, Loop | Repeat):
+            return replace(stmt, body=self.block(stmt.body, False))
+        if isinstance(stmt, Attempt):
+            return replace(stmt, body=self.block(stmt.body, False), otherwise=self.block(stmt.otherwise, False))
+        return stmt
+
+
+def _allow_end(stmt: End, rest: tuple[Statement, ...], last: bool) -> None:
+    if stmt.text == "BEGIN":
+        raise wrong("a transaction begins here, inside another one", stmt.line, SPLIT)
+    real = [s for s in rest if not isinstance(s, End)]
+    if stmt.text == "COMMIT" and (real or not last):
+        follows = f"line {real[0].line} belongs" if real else "what follows belongs"
+        raise wrong(f"COMMIT ends the transaction here; {follows} to another one", stmt.line, SPLIT)
+    if real:
+        raise wrong("this is after a RETURN", real[0].line, "leave out what is never done")
+    if not last:
+        raise wrong("RETURN inside a loop or a block with handlers is not supported", stmt.line, "use IF … ELSE")
+
+
+def _allow_rollback(stmt: Statement, rest: tuple[Statement, ...]) -> None:
+    for after in rest:
+        if not isinstance(after, End | RollbackStatement):
+            raise wrong(f"ROLLBACK ends the transaction; line {after.line} belongs to another one", stmt.line, SPLIT)
+
+
+def _leaves(stmt: Statement) -> bool:
+    """Return whether a branch of an IF ends the transaction without rollback."""
+    return isinstance(stmt, If) and any(isinstance(s, End) or _leaves(s) for s in (*stmt.then, *stmt.otherwise))
+
+
+def _continued(branch: tuple[Statement, ...], rest: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return a branch with the statements that follow it. None follow RETURN; after COMMIT they are an error later."""
+    over = bool(branch) and (
+        isinstance(branch[-1], RollbackStatement) or (isinstance(branch[-1], End) and branch[-1].text == "RETURN")
+    )
+    return branch if over else (*branch, *rest)

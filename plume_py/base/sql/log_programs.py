@@ -1,28 +1,32 @@
-"""Transaction programs from a log of statements: grouped by session, without their values, each program once.
+"""Derive transaction programs from a log of statements, and return them as a SQL file with its tables.
 
-Which values are the same is guessed: two places of a program have one parameter if they had the same value in every
-run of the log.
+1. Entries are grouped by session and split into transactions.
+2. Transactions that differ only in values are runs of one program.
+3. Two values of a program become one parameter if they were equal in every run (a guess).
 
-A transaction that wrote and did not commit is left out: it left nothing behind. A transaction that only read counts as
-committed however it ended, because the application may use what it read. The exception is a serialization failure or a
-deadlock: then the database rejects the reads, and the application has to run the transaction again.
+A transaction that wrote and did not commit is skipped, because it left no trace. A transaction that only read counts as
+committed however it ended, because the application may use the values. The exception is a serialization failure or a
+deadlock: the database rejects the reads, and the application must run the transaction again.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 
 from plume_py.base.errors import InputError
-from plume_py.base.sql.log_entries import HINT, Entry, entries
-from plume_py.base.sql.log_statements import Shape, given_values, shape, type_of
+from plume_py.base.sql.files import MAX_BYTES, load, parse
+from plume_py.base.sql.log_entries import HINT, Entry, Shape, entries, given_values, shape, type_of
+from plume_py.base.sql.model import File
 from plume_py.base.sql.syntax import engine, statement
 
 MOST_PROGRAMS = 200
 MOST_STATEMENTS = 1000  # of one transaction
-MOST_SESSIONS = 100_000  # that are open at once
-LONGEST_BLOCK = 6  # statements that may be repeated, as for each line of an order
+MOST_SESSIONS = 100_000  # open at the same time
+LONGEST_BLOCK = 6  # statements that are recognised as repeated, as for each line of an order
 
 _LOGGED = re.compile(
     r"(?P<after>duration: [\d.]{1,20} ms  )?(?:statement|execute (?!fetch from )[^:]{0,200}): (?P<text>.*)", re.DOTALL
@@ -32,16 +36,16 @@ _PREPARED = re.compile(r"prepare: PREPARE\s.*?\sAS\s(.*)", re.DOTALL | re.IGNORE
 _EXECUTE = re.compile(r'EXECUTE\s+(?:\w+|"[^"]*")\s*(?:\((.*)\))?\s*;?\s*', re.DOTALL | re.IGNORECASE)
 _TWO_PHASES = re.compile(r"PREPARE\s+TRANSACTION\b", re.IGNORECASE)
 _PREPARE = re.compile(r"\s*PREPARE\s+(?!TRANSACTION\b)", re.IGNORECASE)
-_CHAIN = re.compile(r"(?<!\bNO)\s+CHAIN\b", re.IGNORECASE)  # the next transaction begins at once
+_CHAIN = re.compile(r"(?<!\bNO)\s+CHAIN\b", re.IGNORECASE)  # the next transaction starts immediately
 _CURSOR = re.compile(r'DECLARE\s+(?:\w+|"[^"]*")\s[^;]*?\bFOR\s+(?=SELECT\b|WITH\b|VALUES\b)', re.IGNORECASE)
 _ENDS = ("ERROR", "FATAL", "PANIC")
 _ABOUT_ERROR = ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION")
-# After these the application must not use what it read. In a log of another language they count as other errors do.
+# After these errors the application must not use what it read. In a log in another language, they are not recognised.
 _REJECTED = re.compile(
     r"could not serialize access|deadlock detected|canceling statement due to conflict with recovery"
 )
-# About the session or the server, not about rows.
-_ASIDE = {
+# Statements about the session or the server, not about rows.
+_ABOUT_SESSION = {
     "SET", "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "NOTIFY", "ANALYZE", "VACUUM", "CHECKPOINT",
     "REINDEX", "COMMENT", "GRANT", "REVOKE", "FETCH", "MOVE", "CLOSE", "CLUSTER",
 }  # fmt: skip
@@ -52,7 +56,7 @@ _OF_SERVER = re.compile(r"(?:CREATE|ALTER|DROP)\s+(?:SYSTEM|ROLE|USER|DATABASE|E
 _SCHEMA = re.compile(r"(?:CREATE|ALTER|DROP)\b", re.IGNORECASE)
 _SOURCE = re.compile(r'\b(?:FROM|JOIN|USING)\s+("?[\w.]+"?)', re.IGNORECASE)
 _OF_SYSTEM = re.compile(r'"?(?:pg_catalog\.|information_schema\.|pg_)', re.IGNORECASE)
-# Some statements are queries in disguise.
+# Statements that contain a query.
 _COPIED = re.compile(r'COPY\s+((?:"?\w+"?\.)?"?\w+"?)\s*(?:\(([^()]*)\))?\s+TO\b', re.IGNORECASE)
 _COPIED_QUERY = re.compile(r"COPY\s*\(\s*(?=\(?\s*(?:SELECT|WITH)\b)", re.IGNORECASE)
 _COPIED_TO = re.compile(r"\)\s*TO(?:\s+(?:STDOUT|PROGRAM)\b|\s*$)", re.IGNORECASE)
@@ -69,11 +73,15 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 _WRITES = re.compile(r'(INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(?:ONLY\s+)?"?(?:\w+"?\."?)?(\w+)', re.IGNORECASE)
+_LINE = re.compile(r"line (\d+)")
+# Characters of an example value that are shown.
+_SHOWN = 40
+_AGAIN = "leave it out of the log, and write the transaction by hand: see docs/sql.md"
 
 
 @dataclass(frozen=True)
 class _Logged:
-    """A statement and the line where the log has it."""
+    """A statement and its line of the log."""
 
     line: int
     shape: Shape
@@ -88,21 +96,21 @@ class _Logged:
 
     @property
     def only_reads(self) -> bool:
-        """Is it a query without a part that writes?"""
+        """Whether it is a query without a part that writes."""
         return self.text.lstrip("( ")[:8].split(" ")[0].upper() in _READS and _DATA_WORD.search(self.text) is None
 
 
 @dataclass
 class _Session:
-    pending: list[_Logged] = field(default_factory=list)  # it is not known yet whether these have failed
+    pending: list[_Logged] = field(default_factory=list)  # the next entries show whether these have failed
     raw: str = ""  # the text of the pending statement
     succeeded: bool = False  # the pending statement was logged after its end, with its duration
-    error: str | None = None  # an error whose statement is not known yet
-    done: list[_Logged] = field(default_factory=list)  # of the transaction that is under way
+    error: str | None = None  # an error of a statement that is not known yet
+    done: list[_Logged] = field(default_factory=list)  # statements of the current transaction
     is_open: bool = False  # after BEGIN
     failed: bool = False
     rejected: bool = False  # by a serialization failure or a deadlock
-    savepoints: list[tuple[str, int]] = field(default_factory=list)  # names, and how much was done before them
+    savepoints: list[tuple[str, int]] = field(default_factory=list)  # names, and the number of statements before them
 
     def end(self) -> list[_Logged]:
         """End the transaction and return what it did."""
@@ -114,17 +122,17 @@ class _Session:
 
 @dataclass
 class LogProgram:
-    """A program, and in how many runs it was seen. ``group`` says which places have the same parameter."""
+    """A program and the number of its runs. Values with the same number in ``group`` have one parameter."""
 
     statements: tuple[tuple[int, tuple[str, ...]], ...]  # line in the log, and the text around the values
     runs: int
     group: list[int]
-    seen: list[set[str]]  # of each place: types of the values
+    seen: list[set[str]]  # by value: the types in all runs
     first: list[str]  # the values of the first run
     name: str = ""
 
     def see(self, values: Sequence[str]) -> None:
-        """Another run of it."""
+        """Add a run with these values."""
         self.runs += 1
         numbers: dict[tuple[int, str], int] = {}
         self.group = [numbers.setdefault(pair, len(numbers)) for pair in zip(self.group, values, strict=True)]
@@ -134,25 +142,140 @@ class LogProgram:
 
 @dataclass
 class Log:
-    """What a log has in it."""
+    """The content of a log."""
 
     programs: list[LogProgram]
     counts: Counter[str]
-    schema: list[tuple[int, str]]  # statements that make tables, with their lines
+    schema: list[tuple[int, str]]  # statements that create tables, with their lines
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """The programs of a log as a SQL file and as text, with a summary."""
+
+    file: File
+    path: str
+    listing: tuple[str, ...]  # the text; notes refer to its lines
+    summary: str
+    lines: tuple[int, ...]  # by line of the listing: the line of the log
+
+    @contextmanager
+    def located_errors(self) -> Iterator[None]:
+        """Replace lines of the listing by lines of the log in errors inside the block."""
+        with _errors_in_log(self.path, self.lines):
+            yield
+
+
+def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool = False) -> LogFile:
+    """Read a log, and the tables from the file ``schema`` or from statements of the log.
+
+    ``any_query``: see ``files.load``; ``fold``: see ``read_log``.
+    """
+    given = load(schema, any_query, functions=False) if schema is not None else None
+    log = read_log(path, fold, [table.name for table in given.tables] if given is not None else ())
+    written = [line for program in log.programs for line in _written(program)]
+    places = tuple(place for place, _ in written)
+    # example values in comments are not parsed
+    text = "\n".join("" if line.startswith("-- seen ") else line for _, line in written)
+    if len(text) > MAX_BYTES:
+        raise InputError(f"programs of more than {MAX_BYTES} bytes", hint="take a part of the log").in_source(path)
+    with _errors_in_log(path, places):
+        file = parse(text, Path(path).stem, any_query)
+    base = given if given is not None else _tables(log, path)
+    both = replace(base, transactions=(*base.transactions, *file.transactions), name=file.name)
+    return LogFile(both, path, tuple(line for _, line in written[:-1]), _summary(log, schema), places)
+
+
+def _tables(log: Log, path: str) -> File:
+    """Return the tables that statements of the log create."""
+    text = "\n".join(f"{' '.join(text.split())};" for _, text in log.schema)
+    with _errors_in_log(path, tuple(line for line, _ in log.schema)):
+        return parse(text, Path(path).stem)
+
+
+@contextmanager
+def _errors_in_log(path: str, lines: tuple[int, ...]) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        found = _LINE.fullmatch(error.where)
+        if found is not None and 0 < int(found[1]) <= len(lines):
+            error.where = f"line {lines[int(found[1]) - 1]}"
+        raise error.in_source(path) from None
+    except RecursionError:
+        raise InputError("nested too deeply").in_source(path) from None
+
+
+def _written(program: LogProgram) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a program, each with its line of the log."""
+    first = program.statements[0][0]
+    number = {group: f"p{n}" for n, group in enumerate(dict.fromkeys(program.group), 1)}
+    types: dict[int, set[str]] = {}
+    example: dict[int, str] = {}
+    for group, seen, value in zip(program.group, program.seen, program.first, strict=True):
+        types.setdefault(group, set()).update(seen)
+        example.setdefault(group, value)
+    listed = ", ".join(f"{name} {_common_type(types[group])}" for group, name in number.items())
+    yield first, f"-- transaction: {program.name}({listed})"
+    shown = ", ".join(f"{name} as {_example(example[group])}" for group, name in number.items())
+    times = "once" if program.runs == 1 else f"{program.runs:,} times, first"
+    yield first, f"-- seen {times} in line {first}" + (f": {shown}" if shown else "")
+    names = iter([number[group] for group in program.group])
+    for line, pieces in program.statements:
+        text = pieces[0]
+        for piece in pieces[1:]:
+            text += f" :{next(names)} {piece}"
+        yield line, f"{' '.join(text.split())};"
+    yield first, ""
+
+
+def _common_type(types: set[str]) -> str:
+    """Return a type for all values: DECIMAL for INT and DECIMAL, TEXT for other mixtures."""
+    if types <= {"INT", "DECIMAL"}:
+        return "DECIMAL" if "DECIMAL" in types else "INT"
+    return types.copy().pop() if len(types) == 1 else "TEXT"
+
+
+def _example(value: str) -> str:
+    plain = " ".join(value.split())
+    return plain if len(plain) <= _SHOWN else plain[:_SHOWN] + "…"
+
+
+def _summary(log: Log, schema: str | None) -> str:
+    counts = log.counts
+    left = [f"{counts[kind]:,} {kind}" for kind in ("rolled back", "failed", "not ended") if counts[kind]]
+    if counts["left aside"]:
+        left.append(f"{_counted(counts['left aside'], 'statement')} about the session or the system")
+    if log.schema and schema is not None:
+        left.append(f"{_counted(len(log.schema), 'statement')} about tables, which --schema has")
+    summary = f"{_counted(counts['committed'], 'transaction')} of {_counted(len(log.programs), 'program')}"
+    if counts["only read"]:
+        summary += f", {counts['only read']:,} of which only read and did not commit"
+    summary += f"; left out: {', '.join(left)}" if left else ""
+    if not counts["begun"] and counts["committed"] > 1:
+        summary += (
+            "; no BEGIN: each statement counts as a transaction of its own, which is wrong if statements are missing, "
+            "as with log_statement = 'mod' or log_min_duration_statement above 0"
+        )
+    return summary
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def read_log(path: str, fold: bool, tables: Collection[str] = ()) -> Log:
-    """The programs of a log. ``fold``: of statements that are repeated more than twice in a row, two are enough.
+    """Return the programs of a log. ``fold``: shorten repetitions of statements to two.
 
-    ``tables`` are those of the application, as far as they are known.
+    ``tables``: names of known tables of the application.
     """
     try:
-        return _Reading(fold, tables).of(entries(path))
+        return _LogReader(fold, tables).of(entries(path))
     except InputError as error:
         raise error.in_source(path) from None
 
 
-class _Reading:
+class _LogReader:
     def __init__(self, fold: bool, tables: Collection[str]) -> None:
         self.fold, self.tables = fold, tables
         self.sessions: dict[str, _Session] = {}
@@ -161,7 +284,7 @@ class _Reading:
         self.schema: dict[str, int] = {}
 
     def of(self, found: Iterable[Entry]) -> Log:
-        """All entries, and what is left when there are no more."""
+        """Return the programs of these entries."""
         for entry in found:
             try:
                 self._take(entry)
@@ -170,14 +293,14 @@ class _Reading:
                     error if error.where else InputError(error.problem, where=f"line {entry.line}", hint=error.hint)
                 ) from None
         for session in self.sessions.values():
-            self._resolve(session)
-            self._settle(session)
+            self._apply_error(session)
+            self._execute_pending(session)
             if session.is_open:
-                self._abandon(session, "not ended")
+                self._end_without_commit(session, "not ended")
         if not self.programs:
             raise InputError("no transaction that has committed", hint=HINT)
         programs = list(self.programs.values())
-        _name(programs)
+        _name_programs(programs)
         return Log(programs, self.counts, [(line, text) for text, line in self.schema.items()])
 
     def _take(self, entry: Entry) -> None:
@@ -185,7 +308,7 @@ class _Reading:
         if session is not None and session.error is not None:
             if entry.severity in _ABOUT_ERROR:
                 return
-            self._resolve(session, entry.message if entry.severity == "STATEMENT" else None)
+            self._apply_error(session, entry.message if entry.severity == "STATEMENT" else None)
         if entry.severity in _ENDS:
             if session is not None and entry.severity == "ERROR":
                 session.error = entry.message
@@ -197,23 +320,23 @@ class _Reading:
             if given := _GIVEN.fullmatch(entry.message):
                 session.pending = [_filled(stmt, given_values(given[1])) for stmt in session.pending]
             elif prepared := _PREPARED.fullmatch(entry.message):
-                session.pending = [_prepared(stmt, prepared[1]) for stmt in session.pending]
+                session.pending = [_executed(stmt, prepared[1]) for stmt in session.pending]
         elif entry.severity == "LOG" and (logged := _LOGGED.fullmatch(entry.message)):
             if session is None:
                 if len(self.sessions) == MOST_SESSIONS:
                     raise InputError(f"more than {MOST_SESSIONS:,} sessions", hint="take a part of the log")
                 session = self.sessions[entry.session] = _Session()
-            self._settle(session)
-            if _PREPARE.match(logged["text"]):  # its EXECUTE tells what it was
+            self._execute_pending(session)
+            if _PREPARE.match(logged["text"]):  # its EXECUTE is logged with the statement
                 self.counts["left aside"] += 1
                 return
             session.pending = [_Logged(entry.line, Shape((logged["text"],), ()))]
             session.raw, session.succeeded = logged["text"], logged["after"] is not None
 
-    def _settle(self, session: _Session) -> None:
-        """What was logged last has not failed. Several statements in one are a transaction, without BEGIN, too."""
+    def _execute_pending(self, session: _Session) -> None:
+        """Execute the pending statements, which did not fail; several in one entry are a transaction without BEGIN."""
         for stmt in session.pending:
-            for part in _parts(stmt):
+            for part in _split_at_semicolons(stmt):
                 self._execute(session, part)
         session.pending = []
         if not session.is_open:
@@ -222,8 +345,8 @@ class _Reading:
     def _execute(self, session: _Session, stmt: _Logged) -> None:
         word, text = stmt.word, stmt.text
         if word == "BEGIN" or text[:17].upper() == "START TRANSACTION":
-            if session.is_open:  # another session with the number of one whose connection was closed
-                self._abandon(session, "not ended")
+            if session.is_open:  # a new session with the number of a closed one
+                self._end_without_commit(session, "not ended")
             session.is_open = True
             self.counts["begun"] += 1
         elif word in ("COMMIT", "END") or _TWO_PHASES.match(text):
@@ -233,21 +356,21 @@ class _Reading:
             self._savepoint(session, stmt)
         elif word in ("ROLLBACK", "ABORT"):
             if session.is_open:
-                self._abandon(session, "failed" if session.failed else "rolled back")
+                self._end_without_commit(session, "failed" if session.failed else "rolled back")
             session.is_open = _CHAIN.search(text) is not None
-        elif word in _ASIDE or _OF_SERVER.match(text) or _is_about_system(text, self.tables):
+        elif word in _ABOUT_SESSION or _OF_SERVER.match(text) or _is_about_system(text, self.tables):
             self.counts["left aside"] += 1
         elif (read := _read_of(stmt)) is not None:
             session.done.append(read)
         elif _SCHEMA.match(text) and _MADE_OF.match(text) is None:
-            self.schema.setdefault(_whole(stmt), stmt.line)
+            self.schema.setdefault(_with_values(stmt), stmt.line)
         else:
             if len(session.done) >= MOST_STATEMENTS:
                 raise InputError(f"a transaction of more than {MOST_STATEMENTS} statements", where=f"line {stmt.line}")
             session.done.append(stmt)
 
     def _savepoint(self, session: _Session, stmt: _Logged) -> None:
-        """Set, release or go back to a savepoint; what was written since is undone, what was read was read."""
+        """Set, release or roll back to a savepoint; writes since then are undone, reads remain."""
         self.counts["left aside"] += 1
         found = _SAVEPOINT.match(stmt.text)
         name = found[2].strip('"').lower() if found is not None else ""
@@ -262,49 +385,49 @@ class _Reading:
             raise InputError(f"{stmt.text[:40]} is not understood", where=f"line {stmt.line}", hint=_AGAIN)
         begin = session.savepoints[place][1]
         del session.savepoints[place + 1 :]
-        session.done[begin:] = [read for done in session.done[begin:] for read in _undone(done)]
+        session.done[begin:] = [read for done in session.done[begin:] for read in _reads_of(done)]
         session.failed = session.rejected = False
 
     def _lose(self, session: _Session) -> None:
-        """End a session whose connection is lost; its last statement was executed, as far as the log tells."""
-        self._settle(session)
+        """End a session after its connection was lost; its last statement counts as executed."""
+        self._execute_pending(session)
         if session.is_open:
-            self._abandon(session, "failed")
+            self._end_without_commit(session, "failed")
 
-    def _resolve(self, session: _Session, statement: str | None = None) -> None:
-        """Take an error as that of its statement: of the pending one, or of one that was not logged before."""
+    def _apply_error(self, session: _Session, statement: str | None = None) -> None:
+        """Apply an error to the pending statement, or to one that was not logged before."""
         message, session.error = session.error, None
         if message is None:
             return
         if session.succeeded or (statement is not None and statement.split() != session.raw.split()):
-            self._settle(session)
-        parts = [part for stmt in session.pending for part in _parts(stmt)]
+            self._execute_pending(session)
+        parts = [part for stmt in session.pending for part in _split_at_semicolons(stmt)]
         session.pending = []
         if not session.is_open:
             self.counts["failed"] += bool(parts)
             return
         session.failed = True
         session.rejected = session.rejected or _REJECTED.search(message) is not None
-        if session.savepoints:  # the transaction may go back to one and go on, and knows that this has failed
-            session.done += [read for part in parts if _WRITES.match(part.text) for read in _undone(part)]
+        if session.savepoints:  # the transaction may roll back to one and continue, knowing that this statement failed
+            session.done += [read for part in parts if _WRITES.match(part.text) for read in _reads_of(part)]
         if any(part.word in ("COMMIT", "END") for part in parts):
-            self._abandon(session, "failed")
+            self._end_without_commit(session, "failed")
 
     def _commit(self, session: _Session) -> None:
         if session.failed:
-            self._abandon(session, "failed")
+            self._end_without_commit(session, "failed")
         elif done := session.end():
             self.counts["committed"] += 1
-            self._keep(_folded(done) if self.fold else done)
+            self._keep(_without_repetitions(done) if self.fold else done)
 
-    def _abandon(self, session: _Session, how: str) -> None:
-        """End a transaction that did not commit: if it only read, it counts as committed."""
+    def _end_without_commit(self, session: _Session, how: str) -> None:
+        """End a transaction that did not commit; if it only read, it counts as committed."""
         rejected = session.rejected
         done = session.end()
         if done and not rejected and all(stmt.only_reads for stmt in done):
             self.counts["committed"] += 1
             self.counts["only read"] += 1
-            self._keep(_folded(done) if self.fold else done)
+            self._keep(_without_repetitions(done) if self.fold else done)
         else:
             self.counts[how] += 1
 
@@ -324,11 +447,8 @@ class _Reading:
         program.see(values)
 
 
-_AGAIN = "leave it out of the log, and write the transaction by hand: see docs/sql.md"
-
-
-def _undone(stmt: _Logged) -> list[_Logged]:
-    """Return what a statement has read, if its writes are undone: a query itself, of a change all of its tables."""
+def _reads_of(stmt: _Logged) -> list[_Logged]:
+    """Return the reads of a statement after its writes are undone: the query itself, or all tables of a change."""
     if stmt.only_reads or _WRITES.match(stmt.text) is None:
         return [stmt]
     names = [match[2] for match in _WRITES.finditer(stmt.text)]
@@ -337,8 +457,8 @@ def _undone(stmt: _Logged) -> list[_Logged]:
     return [_Logged(stmt.line, Shape((f"SELECT * FROM {name}",), ())) for name in tables]  # noqa: S608 - not sent
 
 
-def _prepared(stmt: _Logged, text: str) -> _Logged:
-    """The statement that an EXECUTE of SQL runs, with its arguments."""
+def _executed(stmt: _Logged, text: str) -> _Logged:
+    """Return the prepared statement ``text`` with the arguments of the EXECUTE ``stmt``."""
     called = _EXECUTE.fullmatch(stmt.shape.pieces[0])
     if called is None:
         return stmt
@@ -361,32 +481,32 @@ def _filled(stmt: _Logged, given: dict[int, str | None]) -> _Logged:
         raise InputError(error.problem, where=f"line {stmt.line}", hint=error.hint) from None
 
 
-def _parts(stmt: _Logged) -> Iterator[_Logged]:
-    """The statements of one entry; a statement whose parameters were not told has none."""
+def _split_at_semicolons(stmt: _Logged) -> Iterator[_Logged]:
+    """Yield the statements of one entry."""
     whole = stmt.shape if stmt.shape.values else _filled(stmt, {}).shape
     pieces: list[str] = [""]
     values: list[str] = []
     left = iter(whole.values)
-    for place, piece in enumerate(whole.pieces):
-        if place:
+    for index, piece in enumerate(whole.pieces):
+        if index:
             values.append(next(left))
             pieces.append("")
-        piece = _CURSOR.sub("", piece) if place == 0 else piece
+        piece = _CURSOR.sub("", piece) if index == 0 else piece
         first, *others = piece.split(";")
         pieces[-1] += first
         for other in others:
-            yield from _one(stmt.line, pieces, values)
+            yield from _statement(stmt.line, pieces, values)
             pieces, values = [other], []
-    yield from _one(stmt.line, pieces, values)
+    yield from _statement(stmt.line, pieces, values)
 
 
-def _one(line: int, pieces: list[str], values: list[str]) -> Iterator[_Logged]:
+def _statement(line: int, pieces: list[str], values: list[str]) -> Iterator[_Logged]:
     if values or pieces[0].strip():
         yield _Logged(line, Shape(tuple(piece.strip() for piece in pieces), tuple(values)))
 
 
 def _is_about_system(text: str, tables: Collection[str]) -> bool:
-    """Is it a query of the tables of the system alone? ``tables`` are those of the application."""
+    """Return whether it is a query of system tables only; ``tables`` are names of the application."""
     sources = _SOURCE.findall(text)
     if text[:6].upper() != "SELECT":
         return False
@@ -404,7 +524,7 @@ def _is_about_system(text: str, tables: Collection[str]) -> bool:
 
 
 def _read_of(stmt: _Logged) -> _Logged | None:
-    """Return the query that a COPY TO or the making of a temporary table is, or None."""
+    """Return the query in COPY TO or in the creation of a temporary table, or None."""
     pieces = [*stmt.shape.pieces]
     if copied := _COPIED.match(stmt.text):
         return _Logged(stmt.line, Shape((f"SELECT {copied[2] or '*'} FROM {copied[1]}",), ()))  # noqa: S608 - not sent
@@ -420,8 +540,8 @@ def _read_of(stmt: _Logged) -> _Logged | None:
     return _Logged(stmt.line, Shape(tuple(pieces), stmt.shape.values[: len(pieces) - 1]))
 
 
-def _whole(stmt: _Logged) -> str:
-    """A statement with its values in their places, as numbers or texts."""
+def _with_values(stmt: _Logged) -> str:
+    """Return the text of a statement with its values, as numbers or strings."""
     parts = [stmt.shape.pieces[0]]
     for value, piece in zip(stmt.shape.values, stmt.shape.pieces[1:], strict=True):
         quoted = value if type_of(value) in ("INT", "DECIMAL") else "'" + value.replace("'", "''") + "'"
@@ -429,8 +549,8 @@ def _whole(stmt: _Logged) -> str:
     return " ".join(parts)
 
 
-def _folded(done: Sequence[_Logged]) -> list[_Logged]:
-    """Without what is repeated in a row more than twice."""
+def _without_repetitions(done: Sequence[_Logged]) -> list[_Logged]:
+    """Return the statements with at most two of the repetitions of each block."""
     kept: list[_Logged] = []
     at = 0
     while at < len(done):
@@ -454,8 +574,8 @@ def _times(done: Sequence[_Logged], at: int, length: int) -> int:
     return times
 
 
-def _name(programs: Sequence[LogProgram]) -> None:
-    """After what they write first, or else after what they do first."""
+def _name_programs(programs: Sequence[LogProgram]) -> None:
+    """Name each program after its first write, or else after its first statement."""
     taken: Counter[str] = Counter()
     for program in programs:
         texts = [" ".join(pieces) for _, pieces in program.statements]

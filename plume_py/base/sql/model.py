@@ -1,12 +1,13 @@
-"""What a SQL file says, as plain data. Expressions are sqlglot trees, each with its text and line."""
+"""Plain data of a SQL file: tables, transactions, statements, assertions. Expressions are sqlglot trees."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Condition:
-    """An expression: a sqlglot tree, its text, and the line it begins at."""
+    """An expression: a sqlglot tree, its text, and the line it starts at."""
 
     tree: Any
     text: str
@@ -15,7 +16,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """A column; ``type`` is int, bool or text. ``generated``: the database numbers its rows, as of SERIAL."""
+    """A column; ``type`` is int, bool or text. ``generated``: the database numbers its rows, as for SERIAL."""
 
     name: str
     type: str
@@ -28,27 +29,27 @@ class SqlColumn:
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """``columns`` of this table refer to ``to`` of ``table``."""
+    """A foreign key: ``columns`` of this table refer to the columns ``to`` of ``table``."""
 
     columns: tuple[str, ...]
     table: str
     to: tuple[str, ...]
     line: int
-    cascades: str = ""  # ON DELETE or ON UPDATE with an effect on this table, as written
+    cascades: str = ""  # the ON DELETE and ON UPDATE actions that change this table, as written
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """A trigger, a rule or a policy: it reads and writes beside the statements of a transaction."""
+class SideEffect:
+    """A trigger, rule, policy or function that reads and writes in addition to the statements of a transaction."""
 
     what: str
     line: int
-    of_reads: bool  # reads of the table start it, not only writes
+    of_reads: bool  # reads of the table trigger it, not only writes
 
 
 @dataclass(frozen=True)
 class SqlTable:
-    """CREATE TABLE. ``partly_unique``: an index of expressions or of some rows, or EXCLUDE, also forbids rows."""
+    """A table. ``partly_unique``: an index of expressions or of some rows, or EXCLUDE, also rejects rows."""
 
     name: str
     columns: tuple[SqlColumn, ...]
@@ -57,18 +58,18 @@ class SqlTable:
     foreign_keys: tuple[ForeignKey, ...]
     checks: tuple[Condition, ...]
     line: int
-    unseen: "Unseen | None" = None
+    side_effect: SideEffect | None = None
     partly_unique: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names."""
+        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement: the line it begins at and its text."""
+    """A statement: the line it starts at and its text."""
 
     line: int
     text: str
@@ -76,9 +77,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Select(Statement):
-    """SELECT values INTO variables FROM table WHERE …; without INTO nothing is kept.
+    """SELECT values INTO variables FROM table WHERE …; ``into`` may be empty.
 
-    ``table`` is empty where queries of any form are read. ``lock`` is "", "update", "share" or "skip".
+    ``table`` is empty if queries of any form are allowed, or for a join. ``lock`` is "", "update", "share" or "skip".
     """
 
     tree: Any
@@ -89,7 +90,7 @@ class Select(Statement):
 
 @dataclass(frozen=True)
 class Conflict:
-    """ON CONFLICT (target) DO UPDATE SET sets WHERE where, or DO NOTHING without ``sets``; those of MySQL, too."""
+    """ON CONFLICT (target) DO UPDATE SET sets WHERE where; DO NOTHING if ``sets`` is empty; also MySQL's forms."""
 
     target: tuple[str, ...]
     sets: tuple[tuple[str, Any], ...]
@@ -99,7 +100,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Change(Statement):
-    """A statement that writes to one table. ``tree`` is all of it; ``returning`` goes into the variables ``into``."""
+    """A statement that writes to one table. ``tree`` is the whole; variables ``into`` get the values ``returning``."""
 
     table: str
     tree: Any
@@ -109,7 +110,7 @@ class Change(Statement):
 
 @dataclass(frozen=True)
 class Insert(Change):
-    """INSERT INTO table (columns) VALUES (values), once for each row; or the rows of ``query``."""
+    """INSERT INTO table (columns) VALUES rows, or the rows of ``query``."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
@@ -119,7 +120,7 @@ class Insert(Change):
 
 @dataclass(frozen=True)
 class Update(Change):
-    """UPDATE table SET column = value … WHERE where. ``others``: tables in FROM, or joined."""
+    """UPDATE table SET sets WHERE where. ``others``: tables in FROM, or joined."""
 
     sets: tuple[tuple[str, Any], ...] = ()
     where: Any | None = None
@@ -144,7 +145,7 @@ class Assign(Statement):
 
 @dataclass(frozen=True)
 class RollbackStatement(Statement):
-    """The transaction gives up."""
+    """The transaction rolls back."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Loop(Statement):
 
 @dataclass(frozen=True)
 class Repeat(Statement):
-    """WHILE condition, or a loop over numbers: any number of times, ``name`` having another value each time."""
+    """WHILE condition, or a loop over numbers: it runs any number of times, with a new value of ``name`` each time."""
 
     condition: Any | None
     body: tuple[Statement, ...]
@@ -176,7 +177,7 @@ class Repeat(Statement):
 
 @dataclass(frozen=True)
 class Attempt(Statement):
-    """BEGIN … EXCEPTION WHEN … END: if something in ``body`` fails, it is undone and ``otherwise`` is done."""
+    """BEGIN … EXCEPTION WHEN … END: if ``body`` fails, it is undone and ``otherwise`` runs."""
 
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...]
@@ -184,12 +185,12 @@ class Attempt(Statement):
 
 @dataclass(frozen=True)
 class End(Statement):
-    """Where a transaction ends without giving up: ``text`` is COMMIT or RETURN."""
+    """The end of a transaction without rollback: ``text`` is COMMIT or RETURN."""
 
 
 @dataclass(frozen=True)
 class Param:
-    """An argument; ``type`` as of a column, ``declared`` the type as written, in one spelling; empty without one."""
+    """An argument; ``type`` as of a column, ``declared`` is its SQL type in one spelling, or empty."""
 
     name: str
     type: str
@@ -198,15 +199,15 @@ class Param:
 
 @dataclass(frozen=True)
 class SqlTransaction:
-    """A transaction with what its header says."""
+    """A transaction with the content of its header."""
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     assume: tuple[Condition, ...]
     line: int
-    placeholders: frozenset[str] = frozenset()  # the names that are written with a colon somewhere in it
-    variables: frozenset[str] = frozenset()  # declared ones
+    placeholders: frozenset[str] = frozenset()  # names that occur with a colon
+    variables: frozenset[str] = frozenset()  # declared variables
 
 
 @dataclass(frozen=True)
@@ -219,16 +220,28 @@ class Assertion:
 
 @dataclass(frozen=True)
 class File:
-    """A whole file."""
+    """The content of a file."""
 
     name: str
     tables: tuple[SqlTable, ...]
     transactions: tuple[SqlTransaction, ...]
     invariants: tuple[Assertion, ...]
-    rows: tuple[Insert, ...] = ()  # INSERT statements beside the tables: what the database holds at first
+    rows: tuple[Insert, ...] = ()  # INSERT statements among the tables: the initial content of the database
     notes: tuple[str, ...] = ()  # what was ignored in the schema
-    enums: frozenset[str] = frozenset()  # types whose values are a list of texts
+    enums: frozenset[str] = frozenset()  # types with a list of texts as values
 
     def table(self, name: str) -> SqlTable | None:
-        """The table of this name, in any case."""
+        """Return the table of this name, ignoring case, or None."""
         return next((table for table in self.tables if table.name.lower() == name.lower()), None)
+
+
+def all_statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield all statements, also those inside other statements."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, If):
+            yield from all_statements((*stmt.then, *stmt.otherwise))
+        elif isinstance(stmt, Loop | Repeat):
+            yield from all_statements(stmt.body)
+        elif isinstance(stmt, Attempt):
+            yield from all_statements((*stmt.body, *stmt.otherwise))

@@ -1,9 +1,12 @@
-"""Is every name in a transaction that of a column or of a variable? What is neither would vanish from what is read."""
+"""Check that every name in a transaction is a column or a variable.
+
+Analyses of conflicts call this. They count the columns that a statement mentions, so a misspelled column would silently
+be missing from its reads.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
-from plume_py.base.sql.flow import every
 from plume_py.base.sql.model import (
     Assign,
     Change,
@@ -15,38 +18,38 @@ from plume_py.base.sql.model import (
     Select,
     SqlTransaction,
     Statement,
+    all_statements,
 )
-from plume_py.base.sql.scopes import origin_of
 from plume_py.base.sql.statements import into_names
-from plume_py.base.sql.syntax import engine, wrong
+from plume_py.base.sql.syntax import engine, origin_of, wrong
 from plume_py.base.text import nearest
 
-# A table whose columns are not known, as of a SELECT in FROM; every name may be one of it.
+# Columns of a table with unknown columns, such as a SELECT in FROM; any name may be one of them.
 _ANY = None
 _Names = dict[str, tuple[str, ...] | None]
-# Variables that are there without being declared.
+# Variables that exist without declaration.
 _BUILT_IN = {"found", "default"}
 
 
 def resolve(transaction: SqlTransaction, file: File) -> None:
-    """An error at the line of the first name that is nothing."""
-    names = _Resolver(transaction, file)
-    for stmt in every(transaction.body):
+    """Raise an error at the first name that is neither a column nor a variable."""
+    names = _NameChecker(transaction, file)
+    for stmt in all_statements(transaction.body):
         names.statement(stmt)
 
 
 def resolve_statement(stmt: Statement, transaction: SqlTransaction, file: File) -> None:
-    """The same for one statement, without those inside it."""
-    _Resolver(transaction, file).statement(stmt)
+    """Do the same for one statement, without the statements inside it."""
+    _NameChecker(transaction, file).statement(stmt)
 
 
-class _Resolver:
+class _NameChecker:
     def __init__(self, transaction: SqlTransaction, file: File) -> None:
         self.file = file
         self.line = transaction.line
         self.arguments = {param.name for param in transaction.params}
         self.variables = {*self.arguments, *transaction.variables, *_BUILT_IN}
-        for stmt in every(transaction.body):
+        for stmt in all_statements(transaction.body):
             self.variables.update(into_names(stmt))
             if isinstance(stmt, Loop):
                 self.variables.add(stmt.row)
@@ -54,37 +57,25 @@ class _Resolver:
                 self.variables.add(stmt.name)
 
     def statement(self, stmt: Statement) -> None:
-        """The names of a statement, without those of the statements inside it."""
+        """Check the names of a statement, without the statements inside it."""
         self.line = stmt.line
-        if isinstance(stmt, Select):
-            self.tree(stmt.tree, [])
-        elif isinstance(stmt, Loop):
-            self.tree(stmt.query.tree, [])
-        elif isinstance(stmt, Assign):
-            self.tree(stmt.value, [])
-        elif isinstance(stmt, If):
-            self.tree(stmt.condition.tree, [])
-        elif isinstance(stmt, Repeat) and stmt.condition is not None:
-            self.tree(stmt.condition, [])
-        elif isinstance(stmt, Change):
+        if isinstance(stmt, Change):
             self.change(stmt)
+        else:
+            self.trees(_trees(stmt), [])
 
     def change(self, stmt: Change) -> None:
-        """A statement that writes; its own table is known by its name, its alias, and as EXCLUDED."""
+        """Check a statement that writes; its table is visible by name, by alias, and as EXCLUDED."""
         target = stmt.tree.this
         target = target.this if isinstance(target, engine().exp.Schema) else target
         columns = self.columns(stmt.table)
         own: _Names = {stmt.table: columns, str(target.alias_or_name).lower(): columns}
         if isinstance(stmt, Insert):
-            for row in stmt.rows:
-                for value in row:
-                    self.tree(value, [])
-            if stmt.query is not None:
-                self.tree(stmt.query, [])
+            self.trees([value for row in stmt.rows for value in row], [])
+            self.trees([stmt.query], [])
             if stmt.conflict is not None:
                 scopes = [own | {"excluded": columns}]
-                self.trees([value for _, value in stmt.conflict.sets], scopes)
-                self.trees([stmt.conflict.where], scopes)
+                self.trees([*(value for _, value in stmt.conflict.sets), stmt.conflict.where], scopes)
             self.trees(stmt.returning, [own])
             return
         for node in getattr(stmt, "others", ()):
@@ -94,13 +85,12 @@ class _Resolver:
         self.trees([*values, getattr(stmt, "where", None), *others, *stmt.returning], [own])
 
     def trees(self, trees: Sequence[Any], scopes: list[_Names]) -> None:
-        """Several, some of which may not be there."""
         for tree in trees:
             if tree is not None:
                 self.tree(tree, scopes)
 
     def tree(self, node: Any, scopes: list[_Names]) -> None:
-        """An expression or a query; ``scopes`` has the tables around it, the innermost last."""
+        """Check an expression or query; ``scopes`` has the tables around it, the innermost last."""
         exp = engine().exp
         if isinstance(node, exp.Select):
             self.select(node, scopes)
@@ -110,12 +100,12 @@ class _Resolver:
         elif isinstance(node, exp.Placeholder | exp.Parameter):
             self.placeholder(node)
         if isinstance(node, exp.Subquery | exp.SetOperation) and (node.args.get("with_") or node.args.get("with")):
-            scopes = [*scopes, self.views(node)]
+            scopes = [*scopes, self.with_names(node)]
         for child in node.iter_expressions():
             self.tree(child, scopes)
 
     def select(self, node: Any, scopes: list[_Names]) -> None:
-        """A SELECT; the names that it gives to its values are known where these are there already."""
+        """Check a SELECT; the aliases of its values are visible in the clauses that come after the values."""
         exp = engine().exp
         inner = self.select_scope(node)
         given = tuple(str(part.alias).lower() for part in node.expressions if isinstance(part, exp.Alias))
@@ -126,8 +116,8 @@ class _Resolver:
                     self.tree(child, [*scopes, scope])
 
     def select_scope(self, node: Any) -> _Names:
-        """The tables of a SELECT."""
-        found = self.views(node)
+        """Return the tables of a SELECT."""
+        found = self.with_names(node)
         origin = origin_of(node)
         for part in [
             *([origin.this] if origin else []),
@@ -137,13 +127,13 @@ class _Resolver:
             found |= self.source(part, set(found))
         return found
 
-    def views(self, node: Any) -> _Names:
-        """WITH name AS (…): names whose columns are not looked into."""
+    def with_names(self, node: Any) -> _Names:
+        """Return the names of WITH name AS (…); their columns are unknown."""
         part = node.args.get("with_") or node.args.get("with")
         return {str(view.alias).lower(): _ANY for view in part.expressions} if part else {}
 
     def source(self, node: Any, views: set[str] = frozenset()) -> _Names:  # type: ignore[assignment]
-        """A table, or a query in place of one."""
+        """Return the columns of a table, or of a query in its position."""
         exp = engine().exp
         inner: _Names = {}
         for join in node.args.get("joins") or ():
@@ -152,24 +142,19 @@ class _Resolver:
         alias = str(node.alias_or_name).lower()
         if not isinstance(node, exp.Table) or str(node.name).lower() in views:
             return inner | {alias: _ANY}
-        if any(str(view.alias).lower() == str(node.name).lower() for view in self.around(node)):
+        if any(str(view.alias).lower() == str(node.name).lower() for view in node.root().find_all(exp.CTE)):
             return inner | {alias: _ANY}
         return inner | {alias: self.columns(str(node.name))}
 
-    def around(self, node: Any) -> list[Any]:
-        """The views of the queries around this one."""
-        exp = engine().exp
-        return list(node.root().find_all(exp.CTE))
-
     def columns(self, name: str) -> tuple[str, ...]:
-        """Of a table that exists."""
+        """Return the columns of a table, or raise an error if it does not exist."""
         table = self.file.table(name)
         if table is None:
             raise wrong(f"no table {name:.60}", self.line, "give its CREATE TABLE, here or with --schema")
         return table.names
 
     def column(self, node: Any, scopes: list[_Names]) -> None:
-        """A name that may be a column, a field of a row variable, or a variable."""
+        """Check a name: a column, a field of a row variable, or a variable."""
         name, owner = str(node.name).lower(), str(node.table).lower()
         for scope in reversed(scopes):
             if owner:
@@ -190,29 +175,28 @@ class _Resolver:
         raise wrong(f"{name:.60} is neither a column nor a variable here", self.line, nearest(name, known))
 
     def placeholder(self, node: Any) -> None:
-        """:name is an argument, or a variable that is set somewhere."""
+        """Check that :name is an argument, or a variable that is set somewhere."""
         name = str(node.name).lower()
         if name and name not in self.variables:
             hint = f"list it in the header of the transaction; {nearest(name, self.arguments)}"
             raise wrong(f":{name:.60} is no argument and no variable", self.line, hint)
 
 
-def names_seen(file: File) -> set[str]:
-    """Every name that a value or condition anywhere in the file is made of: columns that are not among them are only
-    written."""
+def names_read(file: File) -> set[str]:
+    """Return the names in all values and conditions of the file; columns that are not among them are only written."""
     exp = engine().exp
     trees: list[Any] = [item.condition.tree for item in file.invariants]
     trees += [check.tree for table in file.tables for check in table.checks]
     found = {name for table in file.tables for key in table.foreign_keys for name in (*key.columns, *key.to)}
     for transaction in file.transactions:
         trees += [item.tree for item in transaction.assume]
-        for stmt in every(transaction.body):
+        for stmt in all_statements(transaction.body):
             trees += _trees(stmt)
     return found | {node.name.lower() for tree in trees for node in tree.find_all(exp.Column)}
 
 
 def _trees(stmt: Statement) -> list[Any]:
-    """What is read by a statement; the columns that it sets are not."""
+    """Return the expressions that a statement reads, without the columns that it sets."""
     if isinstance(stmt, Select):
         return [stmt.tree]
     if isinstance(stmt, Loop):

@@ -1,4 +1,8 @@
-"""Tables: columns, primary key, foreign keys, UNIQUE and CHECK; by CREATE TABLE, ALTER TABLE and CREATE INDEX."""
+"""Build tables from CREATE TABLE, ALTER TABLE and CREATE INDEX: columns, keys, UNIQUE, foreign keys, CHECK.
+
+``files`` passes each statement of the schema to ``Schema.take``. Statements that do not change rows are counted and
+ignored. Triggers, rules, policies and unknown functions become the ``side_effect`` of their table.
+"""
 
 import re
 from collections import Counter
@@ -7,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from plume_py.base.errors import InputError
-from plume_py.base.sql.functions import unknown_functions
-from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable, Unseen
-from plume_py.base.sql.syntax import condition, data_type, engine, statement, wrong
+from plume_py.base.sql.model import Condition, ForeignKey, SideEffect, SqlColumn, SqlTable
+from plume_py.base.sql.syntax import condition, data_type, engine, statement, unknown_functions, wrong
 from plume_py.base.text import nearest
 
 _NUMBERS = re.compile(
@@ -18,7 +21,7 @@ _NUMBERS = re.compile(
 _TIMES = re.compile(r"DATE\w*|TIME\w*|TIMESTAMP\w*|INTERVAL|SMALLDATETIME")
 _SERIAL = re.compile(r"(BIG|SMALL)?SERIAL")
 _NAME = r'(?:[\w]+\.|"[^"]+"\.|`[^`]+`\.)*["`]?([\w]+)["`]?'
-# Statements beside the tables that say nothing about rows.
+# Statements that have no effect on rows.
 _NO_ROWS = re.compile(
     r"DROP\s|SET\s|USE\s|COMMENT\s|GRANT\s|REVOKE\s|ANALYZE\b|VACUUM\b|(UN)?LOCK\s+TABLES?\b|BEGIN\b|COMMIT\b|"
     r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|SECURITY\s+LABEL\b|REFRESH\s|DO\s+(NOTHING|SETVAL)\b|"
@@ -40,14 +43,14 @@ _VIEW = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FOREIGN = re.compile(rf"CREATE\s+FOREIGN\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.IGNORECASE)
-_UNSEEN = re.compile(
+_SIDE_EFFECT = re.compile(
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:CONSTRAINT\s+)?(TRIGGER|RULE|POLICY)\s+(\S+)"
     rf".*?\s(?:ON|TO)\s+(?:ONLY\s+)?{_NAME}(?=[^\w.]|$)",
     re.IGNORECASE | re.DOTALL,
 )
 _RULE = re.compile(rf"CREATE\s+(?:OR\s+REPLACE\s+)?RULE\s+(\S+)\s+AS\s+ON\s+(\w+)\s+TO\s+{_NAME}", re.IGNORECASE)
 _ALTER = re.compile(rf"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?{_NAME}\s+(.*)", re.IGNORECASE | re.DOTALL)
-# Changes of a table that say nothing about its rows.
+# Changes of a table that have no effect on its rows.
 _SAME_ROWS = re.compile(
     r"OWNER\s|SET\s|RESET\s|CLUSTER\s|REPLICA\s|(ENABLE|DISABLE|FORCE|NO\s+FORCE)\s|VALIDATE\s|"
     r"(ENGINE|AUTO_INCREMENT|COMMENT)\b|(DEFAULT\s+)?(CHARSET|CHARACTER\s+SET)\b|CONVERT\s+TO\b|ADD\s+(KEY|INDEX)\b[^,]*\Z|"
@@ -67,7 +70,7 @@ _PARTITIONED = re.compile(
 _PARTITION = re.compile(rf"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+{_NAME}\s+PARTITION\s+OF\s+{_NAME}", re.IGNORECASE)
 _ATTACH = re.compile(rf"ATTACH\s+PARTITION\s+{_NAME}", re.IGNORECASE)
 _KIND = re.compile(r"(?:(?:CREATE|ALTER)\s+(?:DEFAULT\s+)?)?\w+", re.IGNORECASE)
-# Types that the parser does not know; of either only equality is known.
+# Types that the parser does not know; they become text, which can only be compared for equality.
 _BITS = re.compile(r"\bbit\s+varying\b(?:\s*\(\d+\))?|(?<!')\"char\"", re.IGNORECASE)
 _MYSQL = re.compile(
     r"\bAUTO_INCREMENT\b|\bENGINE\s*=|[,(]\s*(UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?(KEY|INDEX)\b|\bUNSIGNED\b|\bENUM\s*\(",
@@ -76,11 +79,11 @@ _MYSQL = re.compile(
 
 
 def type_of(name: str, line: int) -> str:
-    """int, bool or text: numbers and times are in order, of anything else only equality is known."""
-    return _known(data_type(name, line))
+    """Return int for numbers and times, which have an order, bool, or text, which can only be compared for equality."""
+    return _column_type(data_type(name, line))
 
 
-def _known(kind: str) -> str:
+def _column_type(kind: str) -> str:
     if kind == "BOOLEAN":
         return "bool"
     numeric = _NUMBERS.fullmatch(kind) or _TIMES.fullmatch(kind) or _SERIAL.fullmatch(kind)
@@ -88,38 +91,46 @@ def _known(kind: str) -> str:
 
 
 class Schema:
-    """The tables that statements make, one after the other."""
+    """The tables that the statements so far create."""
 
     def __init__(self) -> None:
-        self.made: dict[str, _Making] = {}
+        self.made: dict[str, _TableBuilder] = {}
         self.parts: dict[str, str] = {}  # partition -> its table
-        self.unseen: list[tuple[str, Unseen]] = []
+        self.side_effects: list[tuple[str, SideEffect]] = []
         self.enums: set[str] = set()
-        self.domains: dict[str, str] = {}  # the kind of column that each is
+        self.domains: dict[str, str] = {}  # the type of each domain
         self.ignored: Counter[str] = Counter()
-        self.told: list[str] = []
+        self.notes_made: list[str] = []
 
     def tables(self) -> list[SqlTable]:
-        """What there is now."""
+        """Return the tables, each with its side effect."""
         for part, whole in self.parts.items():
-            self.known(whole, 1)
-            self.told.append(f"the partition {part} is read as a part of {whole}")
-        unseen = {self.parts.get(name, name): item for name, item in sorted(self.unseen, key=lambda u: u[1].of_reads)}
-        self.told += [f"{item.what} matters only where {name} is accessed" for name, item in unseen.items()]
+            self.existing(whole, 1)
+            self.notes_made.append(f"the partition {part} is read as a part of {whole}")
+        by_table = {
+            self.parts.get(name, name): item for name, item in sorted(self.side_effects, key=lambda u: u[1].of_reads)
+        }
+        self.notes_made += [f"{item.what} matters only where {name} is accessed" for name, item in by_table.items()]
         return [
-            replace(made.table(), unseen=unseen.get(name)) for name, made in self.made.items() if name not in self.parts
+            replace(made.table(), side_effect=by_table.get(name))
+            for name, made in self.made.items()
+            if name not in self.parts
         ]
 
     def notes(self) -> tuple[str, ...]:
-        """What was ignored."""
+        """Return notes on what was ignored."""
         kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(self.ignored.items()))
-        made = [note for table in self.made.values() for note in table.told]
-        return (*([f"statements that do not change rows are ignored: {kinds}"] if kinds else []), *self.told, *made)
+        made = [note for table in self.made.values() for note in table.notes_made]
+        return (
+            *([f"statements that do not change rows are ignored: {kinds}"] if kinds else []),
+            *self.notes_made,
+            *made,
+        )
 
     def take(self, text: str, line: int) -> None:
-        """CREATE TABLE, ALTER TABLE, CREATE INDEX, or a statement that says nothing about rows."""
+        """Read CREATE TABLE, ALTER TABLE, CREATE INDEX, or a statement without effect on rows."""
         exp = engine().exp
-        if self.is_beside(text, line):
+        if self.take_other(text, line):
             return
         text = _BITS.sub("text", _PARTITIONED.sub("", text))
         text = (
@@ -135,13 +146,13 @@ class Schema:
                     "INHERITS is not supported", line, "a query of the parent also reads the rows of this table"
                 )
             self.calls(name, tree, line)
-            self.made[name] = made = _Making(name, line, self.domains)
+            self.made[name] = made = _TableBuilder(name, line, self.domains)
             for item in tree.this.expressions:
                 made.item(item)
         elif isinstance(tree, exp.Create) and tree.args.get("kind") == "INDEX":
             self.index(tree, line)
         elif isinstance(tree, exp.Alter) and str(tree.args.get("kind")) == "TABLE":
-            made = self.known(tree.this.name.lower(), line)
+            made = self.existing(tree.this.name.lower(), line)
             self.calls(made.name, tree, line)
             for action in tree.args.get("actions") or ():
                 made.alter(action, line)
@@ -153,20 +164,20 @@ class Schema:
             )
             raise wrong(said, line, hint)
 
-    def is_beside(self, text: str, line: int) -> bool:
-        """Is it a statement that makes no table? What it does to one is noted."""
+    def take_other(self, text: str, line: int) -> bool:
+        """Read a statement that creates no table, and note its effect on tables; return False for other statements."""
         if view := _VIEW.match(text):
-            self.told.append(f"the view {view[1] or view[2]} is ignored; a transaction cannot use it")
+            self.notes_made.append(f"the view {view[1] or view[2]} is ignored; a transaction cannot use it")
         elif foreign := _FOREIGN.match(text):
-            self.told.append(f"the foreign table {foreign[1]} is ignored; a transaction cannot use it")
+            self.notes_made.append(f"the foreign table {foreign[1]} is ignored; a transaction cannot use it")
         elif rule := _RULE.match(text):
             of_reads = rule[2].upper() == "SELECT"
-            self.unseen.append((rule[3].lower(), Unseen(f"the rule {rule[1]:.60}", line, of_reads)))
-        elif hidden := _UNSEEN.match(text):
+            self.side_effects.append((rule[3].lower(), SideEffect(f"the rule {rule[1]:.60}", line, of_reads)))
+        elif hidden := _SIDE_EFFECT.match(text):
             kind = hidden[1].lower()
             name = hidden[2].strip('`"')
-            item = Unseen(f"the {kind} {name:.60}", line, kind == "policy")
-            self.unseen.append((hidden[3].lower(), item))
+            item = SideEffect(f"the {kind} {name:.60}", line, kind == "policy")
+            self.side_effects.append((hidden[3].lower(), item))
         elif part := _PARTITION.match(text):
             self.parts[part[1].lower()] = part[2].lower()
         elif altered := _ALTER.match(text):
@@ -185,44 +196,44 @@ class Schema:
         return True
 
     def calls(self, name: str, tree: Any, line: int) -> None:
-        """A function of a default or a CHECK may read and write unseen, where the table is written."""
+        """Note the side effect of an unknown function in a default or CHECK: it may read and write other tables."""
         for function in unknown_functions(tree, engine().exp)[:1]:
-            self.unseen.append((name, Unseen(f"the function {function:.60}", line, of_reads=False)))
+            self.side_effects.append((name, SideEffect(f"the function {function:.60}", line, of_reads=False)))
 
     def ignore(self, text: str) -> None:
-        """Count a statement, by its first words."""
+        """Count an ignored statement by its first words."""
         kind = _KIND.match(text)
         self.ignored[" ".join(kind[0].upper().split()) if kind is not None else "others"] += 1
 
     def alter(self, name: str, action: str, line: int) -> bool:
-        """ALTER TABLE in forms that dumps have; False for those that the parser reads."""
+        """Read the forms of ALTER TABLE in dumps; return False for the forms that the parser reads."""
         if attached := _ATTACH.match(action):
             self.parts[attached[1].lower()] = name
         elif _SAME_ROWS.match(action) and not re.search(r",\s*(ADD|ALTER|DROP|MODIFY)\s", action, re.IGNORECASE):
             if " EXCLUDE " in f" {action.upper()} ":
                 if name in self.made:
                     self.made[name].partly_unique = True
-                self.told.append(f"an EXCLUDE constraint of {name} is ignored: the answer does not count on it")
+                self.notes_made.append(f"an EXCLUDE constraint of {name} is ignored: the answer does not count on it")
             self.ignored["ALTER TABLE"] += 1
         elif of_column := _OF_COLUMN.fullmatch(action):
             if name not in self.parts:
-                self.known(name, line).change(of_column[1].lower(), of_column[2], of_column[3], line)
+                self.existing(name, line).change(of_column[1].lower(), of_column[2], of_column[3], line)
         elif modified := _MODIFY.match(action):
-            self.known(name, line).change(modified[1].lower(), "ADD GENERATED", None, line)
+            self.existing(name, line).change(modified[1].lower(), "ADD GENERATED", None, line)
         else:
             return name in self.parts and name not in self.made
         return True
 
-    def known(self, name: str, line: int) -> "_Making":
-        """A table that was created."""
+    def existing(self, name: str, line: int) -> "_TableBuilder":
+        """Return a table that was created, or raise an error."""
         if name not in self.made:
             raise wrong(f"there is no table {name:.60}", line, "write its CREATE TABLE before")
         return self.made[name]
 
     def index(self, tree: Any, line: int) -> None:
-        """A unique index over columns is a constraint; any other only makes things faster, or forbids less."""
+        """Read CREATE INDEX: a unique index of columns is a constraint; a unique index of others forbids some rows."""
         exp = engine().exp
-        made = self.known(tree.this.args["table"].name.lower(), line)
+        made = self.existing(tree.this.args["table"].name.lower(), line)
         params = tree.this.args.get("params")
         columns = [part.this if isinstance(part, exp.Ordered) else part for part in params.args.get("columns") or ()]
         if tree.args.get("unique"):
@@ -232,8 +243,8 @@ class Schema:
                 made.partly_unique = True
 
 
-class _Making:
-    """What has been seen of a table so far."""
+class _TableBuilder:
+    """A table under construction."""
 
     def __init__(self, name: str, line: int, domains: Mapping[str, str]) -> None:
         self.name, self.line, self.domains = name, line, domains
@@ -243,14 +254,14 @@ class _Making:
         self.foreign: list[ForeignKey] = []
         self.checks: list[Condition] = []
         self.partly_unique = False
-        self.told: list[str] = []
+        self.notes_made: list[str] = []
 
     def change(self, name: str, action: str, default: str | None, line: int) -> None:
-        """SET DEFAULT, NOT NULL and GENERATED of a column."""
-        place = next((i for i, column in enumerate(self.columns) if column.name == name), None)
-        if place is None:
+        """Apply SET DEFAULT, DROP DEFAULT, NOT NULL or GENERATED to a column."""
+        index = next((i for i, column in enumerate(self.columns) if column.name == name), None)
+        if index is None:
             raise wrong(f"{self.name} has no column {name:.60}", line, nearest(name, [c.name for c in self.columns]))
-        column, first = self.columns[place], action.upper()
+        column, first = self.columns[index], action.upper()
         if default is not None:
             tree = condition(default, line)
             generated = tree.find(engine().exp.Anonymous, engine().exp.NextValueFor) is not None
@@ -261,10 +272,10 @@ class _Making:
             column = replace(column, generated=False, default=None)
         else:
             column = replace(column, nullable=first.startswith("DROP"))
-        self.columns[place] = column
+        self.columns[index] = column
 
     def table(self) -> SqlTable:
-        """The table."""
+        """Return the table; raise an error if a key has an unknown column."""
         known = {column.name for column in self.columns}
         for name in {
             *self.primary,
@@ -278,7 +289,7 @@ class _Making:
         return SqlTable(self.name, columns, *parts, self.line, partly_unique=self.partly_unique)
 
     def alter(self, action: Any, line: int) -> None:
-        """ADD of a column or constraint; what says nothing about rows is passed over."""
+        """Apply ADD of a column or constraint; raise an error for other actions."""
         exp = engine().exp
         if isinstance(action, exp.ColumnDef):
             self.item(action)
@@ -290,8 +301,8 @@ class _Making:
             hint = "write the table as it is in the end, with CREATE TABLE"
             raise wrong(f"ALTER TABLE … {said:.60} is not supported", line, hint)
 
-    def place(self, node: Any) -> int:
-        """The line of a node, as far as sqlglot remembers."""
+    def line_of(self, node: Any) -> int:
+        """Return the line of a node, or of the table if sqlglot has not recorded it."""
         for part in node.walk():
             at = part.meta.get("line") if hasattr(part, "meta") else None
             if at:
@@ -299,15 +310,15 @@ class _Making:
         return self.line
 
     def item(self, node: Any) -> None:
-        """A column, or a constraint of the table."""
+        """Add a column or a constraint of the table."""
         exp = engine().exp
         if isinstance(node, exp.ColumnDef):
-            line = self.place(node)
+            line = self.line_of(node)
             if node.kind is None:
                 raise wrong(f"the column {node.name} has no type", line)
             kinds = [constraint.kind for constraint in node.args.get("constraints") or ()]
             if any(isinstance(kind, exp.ComputedColumnConstraint) for kind in kinds):
-                self.told.append(
+                self.notes_made.append(
                     f"the computed column {node.name} of {self.name} is ignored; a transaction cannot name it"
                 )
                 return
@@ -319,9 +330,9 @@ class _Making:
             self.constraint(part, ())
 
     def constraint(self, node: Any, column: tuple[str, ...]) -> None:
-        """PRIMARY KEY, UNIQUE, REFERENCES, CHECK; NOT NULL says nothing here, since there is no NULL."""
+        """Add PRIMARY KEY, UNIQUE, REFERENCES, CHECK or EXCLUDE; ``_column`` reads NOT NULL."""
         exp = engine().exp
-        line = self.place(node)
+        line = self.line_of(node)
         if isinstance(node, exp.PrimaryKeyColumnConstraint | exp.PrimaryKey):
             self.primary += column or [_name(part) for part in node.expressions]
             self.partly_unique |= any(isinstance(part, exp.ColumnPrefix) for part in node.expressions)
@@ -329,7 +340,7 @@ class _Making:
             listed = node.this.expressions if isinstance(node.this, exp.Schema) else ()
             if all(isinstance(part, exp.Identifier | exp.Column | exp.Ordered) and _name(part) for part in listed):
                 self.unique.append(column or tuple(_name(part) for part in listed))
-            else:  # of expressions, or of the first letters
+            else:  # of expressions, or of prefixes
                 self.partly_unique = True
         elif isinstance(node, exp.Reference):
             self.foreign.append(_reference(node, column, line))
@@ -341,7 +352,7 @@ class _Making:
             self.checks.append(Condition(node.this, node.this.sql(dialect="postgres", comments=False), line))
         elif isinstance(node, exp.ExcludeColumnConstraint):
             self.partly_unique = True
-            self.told.append(f"an EXCLUDE constraint of {self.name} is ignored: the answer does not count on it")
+            self.notes_made.append(f"an EXCLUDE constraint of {self.name} is ignored: the answer does not count on it")
         elif not isinstance(node, _harmless()):
             said = node.sql(dialect="postgres")
             raise wrong(f"this constraint is not supported: {said:.60}", line, "leave it out if it does not matter")
@@ -365,12 +376,12 @@ def _column(node: Any, kinds: list[Any], line: int, domains: Mapping[str, str]) 
     filled = any(isinstance(part, exp.NotNullColumnConstraint) and not part.args.get("allow_null") for part in kinds)
     touched = any(isinstance(part, exp.OnUpdateColumnConstraint) for part in kinds)
     named = str(node.kind.args.get("kind") or "").lower().split(".")[-1].strip('"')
-    known = domains.get(named) or _known(kind)
+    known = domains.get(named) or _column_type(kind)
     return SqlColumn(node.name.lower(), known, line, not filled and not generated, generated, default, touched)
 
 
 def _harmless() -> tuple[type, ...]:
-    """Constraints that say nothing about which rows there may be."""
+    """Return the types of constraints that do not restrict rows."""
     exp = engine().exp
     names = "NotNull Default AutoIncrement GeneratedAsIdentity Comment Collate CharacterSet OnUpdate Encode Compress"
     names += " Invisible"

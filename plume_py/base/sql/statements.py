@@ -1,26 +1,28 @@
-"""Single statements: SELECT … INTO, INSERT, UPDATE, DELETE, assignments."""
+"""Read single statements: SELECT … INTO, INSERT, UPDATE, DELETE, assignments.
+
+``blocks`` calls this module for each statement. A clause that the model cannot express is an error.
+"""
 
 from typing import Any
 
 from plume_py.base.sql.model import Assign, Change, Conflict, Delete, Insert, Select, Statement, Update
-from plume_py.base.sql.scopes import origin_of
-from plume_py.base.sql.syntax import condition, engine, statement, wrong
+from plume_py.base.sql.syntax import condition, engine, origin_of, statement, wrong
 
-# Parts of statements that would be lost.
+# Clauses that the model cannot express.
 _UNREAD = {"limit": "LIMIT", "order": "ORDER BY", "exists": "WHERE EXISTS", "partition": "PARTITION"}
 _UNREAD |= {"overwrite": "OVERWRITE", "by_name": "BY NAME", "alternative": "OR …", "stored": "STORED"}
-# A cast to one of these before an INSERT does what the INSERT does by itself.
+# An INSERT converts values to these types anyway, so a cast to one of them can be removed.
 _AS_INSERTED = ("INT", "BIGINT", "SMALLINT", "DECIMAL", "VARCHAR", "TEXT", "UUID", "DATE", "TIMESTAMP", "BOOLEAN")
 _OF_NEW_TABLE = ("temp", "temporary", "unlogged", "table")
 _WORDS = ("INSERT", "UPDATE", "DELETE")
 _QUERY_HINT = "read what is needed with SELECT … INTO, and use the variables"
 
 
-def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> tuple[Statement, ...]:
-    """What these tokens are; ``text`` is the same, as written. ``any_query``: as of ``select``."""
+def read_statement(tokens: list[Any], text: str, line: int, any_query: bool = False) -> tuple[Statement, ...]:
+    """Return the statements of these tokens; ``text`` is their text. ``any_query``: see ``read_select``."""
     word = next((token.text.upper() for token in tokens if token.text != "(" or not any_query), "(")
     if word in ("SELECT", "PERFORM") or (word == "WITH" and not any(t.text.upper() in _WORDS for t in tokens)):
-        return (select(tokens, text, line, any_query),)
+        return (read_select(tokens, text, line, any_query),)
     if word == "SET" or _assigns(tokens):
         return _assignments(tokens, text, line)
     if word not in _WORDS:
@@ -44,13 +46,13 @@ def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
 
 
 def _exactly(stmt: Change, line: int) -> None:
-    """Those parts of a statement that only an analysis of conflicts can use, since it takes more than is meant."""
+    """Raise an error for clauses that only an analysis of conflicts can use, because it over-approximates them."""
     if isinstance(stmt, Delete) and stmt.others:
         raise wrong("DELETE … USING is not supported", line, "use WHERE EXISTS (SELECT …)")
 
 
-def first_rows(text: str, line: int) -> Insert:
-    """An INSERT among the tables."""
+def initial_rows(text: str, line: int) -> Insert:
+    """Read an INSERT among the tables: rows of constants."""
     found = _insert(statement(text, line), text, line, ())
     if found.query is not None or found.conflict is not None or found.returning:
         raise wrong("an INSERT beside the tables can have constants only", line)
@@ -58,23 +60,24 @@ def first_rows(text: str, line: int) -> Insert:
 
 
 def into_names(stmt: Statement) -> tuple[str, ...]:
-    """The variables that a statement sets."""
+    """Return the variables that a statement sets."""
     if isinstance(stmt, Select | Change):
         return stmt.into
     return (stmt.name,) if isinstance(stmt, Assign) and stmt.name else ()
 
 
-def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Select:
-    """SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE.
+def read_select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Select:
+    """Read SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE.
 
-    ``any_query``: for who only asks which tables are read, also joins, grouping, UNION, WITH and a SELECT in FROM.
+    ``any_query``: also allow joins, grouping, UNION, WITH and a SELECT in FROM, for an analysis that only needs the
+    tables that are read.
     """
     plain, into = _without_into(tokens, text, line)
     if tokens[0].text.upper() == "PERFORM":
         plain = "SELECT" + plain[len("PERFORM") :]
     tree = statement(plain, line)
     exp = engine().exp
-    any_query = any_query or not into  # whose rows nobody uses
+    any_query = any_query or not into  # without INTO, the rows are not used
     if not isinstance(tree, exp.Select | exp.SetOperation if any_query else exp.Select):
         raise wrong("UNION, INTERSECT and EXCEPT are not supported", line)
     if tree.find(exp.Insert, exp.Update, exp.Delete):
@@ -88,12 +91,12 @@ def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
 
 
 def _is_record(values: Any, into: tuple[str, ...]) -> bool:
-    """One variable for a whole row."""
+    """Return whether one variable gets a whole row."""
     return len(into) == 1 and len(values) == 1 and bool(values[0].is_star)
 
 
 def _lock(tree: Any) -> str:
-    """The weakest of its locks that matters: "skip" leaves rows out, "share" does not keep others from locking."""
+    """Return the weakest lock of a query: "skip" skips locked rows, "share" allows other locks."""
     kinds = set()
     for lock in tree.find_all(engine().exp.Lock):
         skips = lock.args.get("wait") is False
@@ -102,7 +105,7 @@ def _lock(tree: Any) -> str:
 
 
 def _without_into(tokens: list[Any], text: str, line: int, after: str = "") -> tuple[str, tuple[str, ...]]:
-    """The text with INTO a, b blanked out, so that lines stay what they are, and the names."""
+    """Return the text with "INTO a, b" replaced by blanks and line ends, and the names."""
     base, depth, begin, armed = tokens[0].start, 0, -1, not after
     for i, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -126,12 +129,12 @@ def _without_into(tokens: list[Any], text: str, line: int, after: str = "") -> t
     if names[:1] and names[0] in _OF_NEW_TABLE and at < len(tokens) and tokens[at].text.upper() != "FROM":
         raise wrong("SELECT … INTO a new table is not supported", line, _QUERY_HINT)
     cut = tokens[at].start - base if at < len(tokens) else len(text)
-    place = tokens[begin].start - base
-    return text[:place] + "\n" * text[place:cut].count("\n") + " " + text[cut:], tuple(names)
+    start = tokens[begin].start - base
+    return text[:start] + "\n" * text[start:cut].count("\n") + " " + text[cut:], tuple(names)
 
 
 def source(tree: Any, line: int) -> str:
-    """The one table that a SELECT is from; an error where it does more than we understand."""
+    """Return the only table that a SELECT reads; raise an error for clauses that are not supported."""
     exp = engine().exp
     if tree.args.get("joins"):
         raise wrong("joins are not supported", line, "write WHERE EXISTS (SELECT …), or two SELECTs")

@@ -1,4 +1,4 @@
-"""What a pass is worth: would the run have shown an error, had there been one?"""
+"""Evidence behind a passing check: whether the run could have shown a violation."""
 
 from plume_py.checking.evidence.evidence import SAMPLES, evidence_of
 

@@ -1,46 +1,152 @@
-"""Had one read seen the version before: which levels would have noticed?
+"""Detection rate: change one read to the previous version, and decide which levels are violated then.
 
-A read of x from w is given what w overwrote, written by w', which stands right before it in a commit order of the
-history. A level has noticed if it is broken then. That is asked of a window: w', w, the reader, and the nearest around
-these, by sessions, reads and overwriting, in their part of the order. Whatever breaks a part of a history breaks the
-whole, so a level notices at least what is counted.
+A read of x from w gets the version that w overwrote, written by w', the previous writer of x in a commit order of the
+history. The levels are decided in a window: w', w, the reader, and their nearest neighbours in that order, by session,
+reads and overwriting. A violation of a window is a violation of the history, so the rate is a lower bound.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.checking.evidence.version_order import Versions
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.subhistory import SubHistory, build, without_values, written_by_others
+from plume_py.checking.graph.subhistory import KeptTransaction, build, without_values, written_by_others
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
-from plume_py.history.model import NOBODY, READ, READ_LIST, History, Op
+from plume_py.history.model import NOBODY, READ, READ_LIST, History, Int32s, Int64s, Op
 from plume_py.levels import LEVELS, NAMES, strongest_weak_level_below, weaker_levels
 
-# Transactions of a window, and how far they may stand beyond w' and the reader in the order. Compared with the whole
-# history these lose one of seventy.
+
+@dataclass(frozen=True, eq=False)
+class Versions:
+    """The final versions of participating transactions, by key and in the commit order of their writers."""
+
+    analysis: Analysis
+    order: Int32s  # participating transactions, first to last
+
+    @property
+    def history(self) -> History:
+        return self.analysis.given
+
+    @cached_property
+    def place(self) -> Int32s:
+        """The position of each transaction in the order; -1 if it does not participate."""
+        places = np.full(self.history.transactions, -1, np.int32)
+        places[self.order] = np.arange(len(self.order), dtype=np.int32)
+        return places
+
+    @cached_property
+    def _sorted(self) -> Int64s:
+        """Versions by key, and per key by the position of their writers."""
+        history = self.history
+        writer = history.version_writer
+        written = np.flatnonzero((writer != NOBODY) & (self.analysis.reads.version_final == 1))
+        written = written[self.place[writer[written]] >= 0]
+        return written[np.lexsort((self.place[writer[written]], history.version_key[written]))]
+
+    @cached_property
+    def _rank(self) -> Int64s:
+        """The index of each version in ``_sorted``, or -1."""
+        ranks = np.full(len(self.history.version_key), -1, np.int64)
+        ranks[self._sorted] = np.arange(len(self._sorted))
+        return ranks
+
+    def neighbour(self, version: int, step: int) -> int | None:
+        """Return the version of the same key before (``step`` -1) or after (1) this one, or None."""
+        at = int(self._rank[version])
+        other = at + step
+        if at < 0 or not 0 <= other < len(self._sorted):
+            return None
+        found = int(self._sorted[other])
+        return found if self.history.version_key[found] == self.history.version_key[version] else None
+
+    @cached_property
+    def _readers(self) -> tuple[Int64s, Int32s]:
+        """Reads sorted by the version that they returned, and those versions."""
+        reads = self.analysis.reads
+        seen = self.history.op_version[reads.read_op[: reads.read_start[-1]]]
+        by_version = np.argsort(seen, kind="stable")
+        return by_version, seen[by_version]
+
+    def readers(self, version: int) -> Iterator[int]:
+        """Yield the transactions that read this version of a register."""
+        by_version, seen = self._readers
+        first, last = np.searchsorted(seen, [version, version + 1])
+        for r in by_version[first : min(last, first + MOST_READERS)].tolist():
+            yield self.analysis.reads.reader(r)
+
+    def read(self, t: int) -> list[int]:
+        reads = self.analysis.reads
+        ops = reads.read_op[reads.read_start[t] : reads.read_start[t + 1]]
+        versions: list[int] = self.history.op_version[ops].tolist()
+        return [version for version in versions if version >= 0]
+
+    def written(self, t: int) -> list[int]:
+        history = self.history
+        span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+        mine = history.op_version[span][(history.op_kind[span] & 1) == 1]
+        return [version for version in mine.tolist() if self._rank[version] >= 0]
+
+    def after(self, t: int) -> Iterator[int]:
+        """Yield the direct successors of ``t``.
+
+        Next in its session, readers of its writes, and next writers of its keys.
+        """
+        if t + 1 < self.history.transactions and self.analysis.previous_in_session(t + 1) == t:
+            yield t + 1
+        for version in self.written(t):
+            yield from self.readers(version)
+            yield from self._writer(self.neighbour(version, 1))
+        for version in self.read(t):
+            yield from self._writer(self.neighbour(version, 1))
+
+    def before(self, t: int) -> Iterator[int]:
+        """Yield the direct predecessors of ``t``, in the same ways."""
+        if (previous := self.analysis.previous_in_session(t)) >= 0:
+            yield previous
+        for version in self.read(t):
+            yield from self._writer(version)
+        for version in self.written(t):
+            older = self.neighbour(version, -1)
+            yield from self._writer(older)
+            if older is not None:
+                yield from self.readers(older)
+
+    def _writer(self, version: int | None) -> Iterator[int]:
+        if version is not None:
+            writer = int(self.history.version_writer[version])
+            if writer != NOBODY:
+                yield writer
+
+
+# Maximum number of readers examined per version.
+MOST_READERS = 8
+
+
+# Number of transactions in a window, and how far it extends beyond w' and the reader in the order. Compared with the
+# whole history, windows lose one violation of seventy.
 WINDOW, BEYOND = 150, 50
 
 
 @dataclass(frozen=True)
 class Stale:
-    """One read that is given an older version: who takes part, and what it would have seen."""
+    """One read that is changed to an older version."""
 
     op: int
     reader: int
-    writer: int  # of what was read
-    older: int | None  # who wrote the version before; None: the initial state
-    value: object  # what would have been read
+    writer: int  # of the version read
+    older: int | None  # of the previous version; None: the initial state
+    value: object  # the new value
 
 
 def stale_reads(versions: Versions, samples: int, seed: int) -> list[Stale]:
-    """Up to ``samples`` reads, drawn from those that saw a version with one before it."""
+    """Return up to ``samples`` reads, drawn from those whose version has a previous one."""
     reads = versions.analysis.reads
     candidates = np.flatnonzero(reads.read_source[: reads.read_start[-1]] >= 0)
     drawn = np.random.default_rng(seed).permutation(candidates)
@@ -72,7 +178,7 @@ def _stale(versions: Versions, r: int) -> Stale | None:
 
 
 def _shorter_list(history: History, o: int, reader: int, writer: int) -> Stale | None:
-    """A list without its last element, where others appended all of it."""
+    """Return a list read without the last element, if other transactions appended all elements."""
     assert history.lists is not None
     at = int(np.searchsorted(history.lists.ops, o))
     items = history.lists.items[history.lists.starts[at] : history.lists.starts[at + 1]]
@@ -85,7 +191,7 @@ def _shorter_list(history: History, o: int, reader: int, writer: int) -> Stale |
 
 
 def levels_detecting(versions: Versions, stale: Sequence[Stale], levels: Sequence[str], limits: Limits) -> Counter[str]:
-    """By level: how many of these reads it would have noticed."""
+    """Return, by level, the number of these reads that violate it."""
     found: Counter[str] = Counter()
     for one in stale:
         limits.check()
@@ -94,7 +200,7 @@ def levels_detecting(versions: Versions, stale: Sequence[Stale], levels: Sequenc
 
 
 def _window(versions: Versions, stale: Stale) -> History:
-    """Some of those between the older version and the read, with that read changed."""
+    """Return the transactions near the read and the version that it misses, with the read changed."""
     history = versions.history
     present = {stale.reader, stale.writer, *([stale.older] if stale.older is not None else [])}
     present |= set(_between(versions, stale, WINDOW - len(present)))
@@ -106,12 +212,15 @@ def _window(versions: Versions, stale: Stale) -> History:
             at = stale.op - int(history.txn_start[t])
             ops[at] = Op("r", ops[at].key, stale.value)  # type: ignore[arg-type]
         kept = without_values(tuple(ops), written_by_others(history, t, present))
-        parts.append(SubHistory(int(history.txn_session[t]), txn._replace(ops=tuple(kept))))
+        parts.append(KeptTransaction(int(history.txn_session[t]), txn._replace(ops=tuple(kept))))
     return as_ordinary(build(history, parts))
 
 
 def _between(versions: Versions, stale: Stale, most: int) -> Iterator[int]:
-    """Those nearest around the read and the version that it missed, in turns, within their part of the order."""
+    """Yield the nearest neighbours of the read and of the missed version, in turns.
+
+    Only neighbours within their part of the order are included.
+    """
     place = versions.place
     low = (0 if stale.older is None else int(place[stale.older])) - BEYOND
     high = int(place[stale.reader]) + BEYOND
@@ -131,7 +240,7 @@ def _between(versions: Versions, stale: Stale, most: int) -> Iterator[int]:
 
 
 def _broken(history: History, order: str, levels: Sequence[str], limits: Limits) -> Iterator[str]:
-    """The levels that are broken; what breaks a weaker one breaks the stronger ones."""
+    """Yield the violated levels. A violation of a weaker level is also one of the stronger levels."""
     analysis = Analysis(history, order=order)
     weak = WeakLevels(analysis)
     broken: set[str] = set()

@@ -1,1 +1,1 @@
-"""The dependency graph of a history: who read from whom, session order, topological order, clocks."""
+"""The dependency graph of a history: resolved reads, session order, real time, causal order and its clocks."""

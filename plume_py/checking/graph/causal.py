@@ -1,4 +1,8 @@
-"""The causal order CO = (SO ∪ WR)+: a topological order of it, its cycles, and its clocks in blocks of sessions."""
+"""The causal order CO = (SO ∪ WR)+: a topological order, its cycles, and its clocks in blocks of sessions.
+
+``Analysis`` calls ``order_of`` and the clock functions; the weak levels call ``order_of`` with forced edges added.
+Clocks are vectors (one count per session), or tree clocks in histories of many sessions (Plume, section 4.3).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,15 +17,15 @@ from plume_py.checking.graph.reads import Reads
 from plume_py.checking.graph.records import Clocks, Columns, Predecessors
 from plume_py.history.model import History, Int32s, Int64s
 
-# A block of clock rows takes at most this many bytes.
+# Maximum number of bytes of a block of clocks.
 CLOCK_BYTES = 1 << 30
 
-# From so many sessions on tree clocks are tried first, and given up after one step for so many entries of the vectors:
-# then sessions know too much of each other, and vectors are several times faster.
+# With at least this many sessions, tree clocks are tried first. They are abandoned after one step per this many entries
+# of the vectors: vectors are several times faster if sessions know much of each other.
 MANY_SESSIONS = 1000
 ENTRIES_PER_STEP = 500
 
-# "none" is for comparison: no row is made from others, each is found by a search of its own.
+# "none" is for comparison: each row is found by its own search instead of from other rows.
 ClockKind = Literal["auto", "vector", "tree", "none"]
 CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree", "none")
 
@@ -30,9 +34,9 @@ NO_LOGS = (*2 * (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, np.i
 
 @dataclass(frozen=True)
 class Ordering:
-    """Transactions so that predecessors come first, as far as possible.
+    """Transactions in topological order, as far as possible.
 
-    ``component[t]`` is -1 off every cycle; transactions of one cycle share a number and stand together in ``order``.
+    ``component[t]`` is -1 off every cycle. Transactions of one cycle share a number and are consecutive in ``order``.
     """
 
     order: Int32s
@@ -40,41 +44,40 @@ class Ordering:
 
     @property
     def acyclic(self) -> bool:
-        """Is ``order`` a linear extension?"""
+        """Whether ``order`` is a linear extension."""
         return not np.any(self.component >= 0)
 
     @cached_property
     def position(self) -> Int32s:
-        """Where each transaction stands."""
+        """The position of each transaction in ``order``."""
         position = np.empty(len(self.order), np.int32)
         position[self.order] = np.arange(len(self.order), dtype=np.int32)
         return position
 
 
 @dataclass(frozen=True)
-class Extra:
-    """Edges besides SO and WR, grouped by target: sources of t are ``source[start[t]:start[t + 1]]``."""
+class ExtraEdges:
+    """Edges in addition to SO and WR, grouped by target: sources of t are ``source[start[t]:start[t + 1]]``."""
 
     start: Int64s
     source: Int32s
-    row: Int64s  # which row of the edge array each came from
+    row: Int64s  # the row of each edge in the edge array
 
     @staticmethod
-    def of(edges: Int32s, transactions: int) -> "Extra":
-        """Group rows (from, to, ...) by their target."""
+    def of(edges: Int32s, transactions: int) -> "ExtraEdges":
         row = np.argsort(edges[:, 1], kind="stable")
         start = np.zeros(transactions + 1, np.int64)
         np.cumsum(np.bincount(edges[:, 1], minlength=transactions), out=start[1:])
-        return Extra(start, np.ascontiguousarray(edges[row, 0]), row)
+        return ExtraEdges(start, np.ascontiguousarray(edges[row, 0]), row)
 
 
-def predecessors(history: History, reads: Reads, extra: Extra) -> Predecessors:
-    """SO ∪ WR ∪ ``extra``, for kernels."""
+def predecessors(history: History, reads: Reads, extra: ExtraEdges) -> Predecessors:
+    """Return SO ∪ WR ∪ ``extra`` for kernels."""
     return Predecessors(history.txn_session, reads.read_start, reads.read_source, extra.start, extra.source)
 
 
-def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
-    """A topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
+def order_of(history: History, reads: Reads, extra: ExtraEdges) -> Ordering:
+    """Return a topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
     transactions = history.transactions
     dispatch.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
     graph = predecessors(history, reads, extra)
@@ -88,14 +91,14 @@ def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
 
 
 def _without(placed: Int32s, transactions: int) -> Int32s:
-    """Those that found no place, ascending."""
+    """Return the transactions that have no place yet, ascending."""
     left = np.ones(transactions, np.bool_)
     left[placed] = False
     return np.flatnonzero(left).astype(np.int32)
 
 
 def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[Int32s, Int32s]:
-    """``rest`` with predecessors first and cycles together, and the cycle of each (as in ``rest``), or -1."""
+    """Return ``rest`` in topological order with cycles together, and the cycle of each of ``rest``, or -1."""
     number = np.full(transactions, -1, np.int32)
     number[rest] = np.arange(len(rest), dtype=np.int32)
     order, component = np.empty(len(rest), np.int32), np.empty(len(rest), np.int32)
@@ -106,8 +109,10 @@ def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[I
     return rest[order], component
 
 
-def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: Extra) -> Clocks | None:
-    """The clocks of all sessions at once, if ``kind`` and memory allow it; ``besides``: edges besides SO and WR."""
+def whole_clocks(
+    history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: ExtraEdges
+) -> Clocks | None:
+    """Return the clocks of all sessions in one block, or None if ``kind`` or memory does not allow it."""
     if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
         limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
         tree = tree_clocks(history, reads, causal, limit)
@@ -119,22 +124,25 @@ def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKi
 
 
 def clock_width(history: History) -> int:
-    """How many sessions a block of vector clocks covers: as many as there is room for, and all about the same."""
+    """Return the number of sessions per block of vector clocks: as many as memory allows, evenly distributed."""
     affordable = int(CLOCK_BYTES // (_count_type(history).itemsize * max(1, history.transactions)))
     blocks = -(-history.sessions // max(1, affordable))
     return max(1, -(-history.sessions // max(1, blocks)))
 
 
 def _count_type(history: History) -> "np.dtype[Any]":
-    """The narrowest type that can count the transactions of a session."""
+    """Return the narrowest type for the number of transactions in a session."""
     longest = int(np.max(np.diff(history.session_start), initial=0))
     return np.dtype(np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32)
 
 
 def vector_blocks(
-    history: History, reads: Reads, causal: Ordering, besides: Extra, kind: ClockKind = "vector"
+    history: History, reads: Reads, causal: Ordering, besides: ExtraEdges, kind: ClockKind = "vector"
 ) -> Iterator[Clocks]:
-    """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
+    """Yield the clocks of all transactions, one block of sessions at a time.
+
+    Each block reuses the memory of the last one.
+    """
     width = clock_width(history)
     graph = predecessors(history, reads, besides)
     room = np.empty(history.transactions * width, _count_type(history))
@@ -150,7 +158,10 @@ def vector_blocks(
 
 
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
-    """The clocks of all transactions as what changes from each to the next; None if that takes ``limit`` steps."""
+    """Return tree clocks: what each transaction adds to the knowledge of its session.
+
+    None if that takes ``limit`` steps.
+    """
     dispatch.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
     starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
     nodes = tree_clock_kernels.tree_clocks(
@@ -170,3 +181,31 @@ def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | N
         0, history.sessions, history.txn_session, history.session_start, clock,
         log_start, log, learner_start, learnt, learner,
     )  # fmt: skip
+
+
+# Forced edges and commit orders
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Forced edges: rows (t2, t1, read, list). One of the last two is the reason, the other is -1.
+
+    ``stale`` counts reads of the initial state after a visible write.
+    """
+
+    edges: Int32s
+    stale: int
+
+
+@dataclass(frozen=True)
+class CommitOrder:
+    """The order of causal and forced edges, or their cycles."""
+
+    forced: Forced
+    extra: ExtraEdges
+    ordering: Ordering
+
+    @property
+    def exists(self) -> bool:
+        """Whether a commit order exists."""
+        return bool(self.forced.stale == 0 and self.ordering.acyclic)

@@ -1,29 +1,29 @@
-"""Clock kernels. clock[t, s - low] is how many transactions of session s are causally before t: always its first ones.
+"""Kernels of causal clocks: clock[t, s - low] counts the transactions of session s that are causally before t.
 
-Rows cover a block of sessions, low .. high - 1, so that memory stays bounded, and counts are as narrow as the longest
-session allows, because filling rows takes as long as memory does. Transactions come predecessors first; those of one
-component (of a causal cycle) come together and share one row.
+These are always the first ones of the session. Rows cover a block of sessions, low .. high - 1, so that memory stays
+bounded. Counts are as narrow as the longest session allows, because memory bandwidth dominates. Transactions come in
+topological order; the members of a causal cycle are consecutive and share one row.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import order_kernels, session_kernels
+from plume_py.checking.graph import order_kernels, shared_kernels
 from plume_py.checking.graph.records import Clocks, Predecessors
 
 
 def horizon(clocks: Clocks, t, s):
-    """The first transaction of session s (one of those that ``clocks`` cover) that is not causally before t."""
+    """Return the first transaction of session s that is not causally before t; ``clocks`` must cover s."""
     if clocks.clock.shape[1] > 0:
         return clocks.session_start[s] + clocks.clock[t, s - clocks.low]
     return learnt_horizon(clocks, t, s)
 
 
 def learnt_horizon(clocks: Clocks, t, s):
-    """The same from what sessions learnt: see ``Clocks`` for its columns.
+    """Return the same from tree clocks; see ``Clocks`` for the columns.
 
-    By ascending ``learnt``, what one session learns about another comes in the order in which it learns it.
+    Sorted by ``learnt``, what one session learns about another is in the order in which it learns it.
     """
     own = clocks.txn_session[t]
     begin, end = clocks.session_start[s], clocks.session_start[s + 1]
@@ -43,15 +43,17 @@ def learnt_horizon(clocks: Clocks, t, s):
 
 
 def empty_row(clocks: Clocks):
-    """Room for ``row_of``."""
     return np.zeros(clocks.high - clocks.low, clocks.clock.dtype)
 
 
 def row_of(clocks: Clocks, t, first, row):
-    """The counts of t by session; for each t in turn, ``row`` being the last answer unless t is the ``first``."""
+    """Return the counts of t by session.
+
+    Call it for each t in turn: ``row`` is the last result, unless t is the ``first``.
+    """
     if clocks.clock.shape[1] > 0:
         return clocks.clock[t]
-    own, previous = clocks.txn_session[t], session_kernels.previous(clocks.txn_session, t)
+    own, previous = clocks.txn_session[t], shared_kernels.previous(clocks.txn_session, t)
     begin = t
     if first or previous < 0:
         for j in range(len(row)):
@@ -66,14 +68,14 @@ def row_of(clocks: Clocks, t, first, row):
 
 
 def join(clock, t, p):
-    """clock[t] := the larger of clock[t] and clock[p], entry by entry."""
+    """clock[t] := the entrywise maximum of clock[t] and clock[p]."""
     ours, theirs = clock[t], clock[p]
     for j in range(len(ours)):
         ours[j] = max(ours[j], theirs[j])
 
 
 def learn(clock, low, t, p, session, session_start):
-    """Everything before p, and p itself, is before t; nothing to do where t knows p already."""
+    """Add p and everything before p to the row of t, unless t knows p already."""
     if low <= session < low + clock.shape[1]:
         if session_start[session] + clock[t, session - low] > p:
             return
@@ -84,7 +86,7 @@ def learn(clock, low, t, p, session, session_start):
 
 
 def count_up_to(row, low, p, session, session_start):
-    """Count the transactions of p's session up to p itself."""
+    """Count the transactions of p's session up to p."""
     if low <= session < low + len(row):
         row[session - low] = max(row[session - low], p - session_start[session] + 1)
 
@@ -100,7 +102,7 @@ def vector_clocks(order, component, session_start, graph: Predecessors, low, clo
             end += 1
         if end == i + 1:
             start_row(clock, low, first, txn_session, session_start)
-            for e in range(extra_start[first], extra_start[first + 1]):  # of real time: then most reads are known
+            for e in range(extra_start[first], extra_start[first + 1]):  # real time first: then most reads are known
                 p = extra_source[e]
                 learn(clock, low, first, p, txn_session[p], session_start)
             for r in range(read_start[first], read_start[first + 1]):
@@ -113,8 +115,8 @@ def vector_clocks(order, component, session_start, graph: Predecessors, low, clo
 
 
 def start_row(clock, low, t, txn_session, session_start):
-    """A row begins as its session left off."""
-    p = session_kernels.previous(txn_session, t)
+    """Initialize the row of t with the row of its predecessor in the session."""
+    p = shared_kernels.previous(txn_session, t)
     if p >= 0:
         copy_row(clock, p, t)
         count_up_to(clock[t], low, p, txn_session[p], session_start)
@@ -123,19 +125,21 @@ def start_row(clock, low, t, txn_session, session_start):
 
 
 def copy_row(clock, source, target):
-    """Entry by entry: an assignment of slices takes the compiler seconds longer."""
+    """Copy a row entry by entry: assigning slices costs the compiler seconds."""
     for j in range(clock.shape[1]):
         clock[target, j] = clock[source, j]
 
 
 def clear_row(clock, t):
-    """All counts 0."""
     for j in range(clock.shape[1]):
         clock[t, j] = 0
 
 
 def cycle_row(members, component, session_start, graph: Predecessors, low, clock):
-    """On a causal cycle each is before all, itself included: one row, computed in the first member's, for all."""
+    """Fill the rows of a causal cycle, in which each transaction is before all, itself included.
+
+    One row, computed in the first member's row, serves all members.
+    """
     txn_session, first = graph.txn_session, members[0]
     clear_row(clock, first)
     for t in members:
@@ -153,9 +157,9 @@ def cycle_row(members, component, session_start, graph: Predecessors, low, clock
 
 
 def searched_clocks(session_start, graph: Predecessors, low, clock):
-    """The same rows, each by a search back through everything before its transaction."""
+    """Fill the same rows, each by its own backward search."""
     transactions = clock.shape[0]
-    found_by = np.full(transactions, -1, np.int32)  # the last t whose search came by
+    found_by = np.full(transactions, -1, np.int32)  # the last t whose search visited it
     stack = np.empty(transactions + 1, np.int32)
     for t in range(transactions):
         clear_row(clock, t)
@@ -177,7 +181,7 @@ def searched_clocks(session_start, graph: Predecessors, low, clock):
 
 
 def not_before(clocks: Clocks, early, late, verdict):
-    """verdict[i] := early[i] is not causally before late[i], wherever ``clocks`` cover the session of early[i]."""
+    """verdict[i] := early[i] is not causally before late[i], if ``clocks`` cover the session of early[i]."""
     for i in range(len(early)):
         s = clocks.txn_session[early[i]]
         if clocks.low <= s < clocks.high:

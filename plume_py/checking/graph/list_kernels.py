@@ -1,30 +1,31 @@
-"""Kernels for list reads: what belongs to others, what to the reader itself, and what is wrong with either.
+"""Kernels of list reads: which elements are external, which are the reader's own, and which patterns the list shows.
 
-A list that t reads under key x is an external part P, the version that t sees, followed by t's own appends so far. In P
-every writer's appends stand together, whole and in program order. The longest list of a key that is right by itself,
-with all appends of its reader if it shows any, is the key's *reference*: all other lists are beginnings of it, and who
-does not stand in it comes after it.
+A list that t reads under key x is an external part P, the version visible to t, followed by t's own appends so far. In
+P, each writer's appends are consecutive, complete and in program order. The *reference* of a key is its longest list
+without a fault, extended by all appends of its reader if it shows any. All other lists of the key must be prefixes of
+it; writers that it does not show come after it.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, Findings, ListColumns, References
 
-# Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
+# Rows of ``counts``, ``examples`` and ``fault``, in the order of ``reads.PATTERNS``.
 THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
 
-# ``source`` of what an aborted transaction appended, as in the kernels of reads.
+# ``source`` of an element that an aborted transaction appended, as in reads_kernels.
 FROM_ABORTED = -3
 
 
 def chain_appends(c: ListColumns, stamp, first):
-    """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
+    """Link the appends of each transaction to each key.
 
-    following[o] is the next one or -1, remaining[o] how many come after o; version_op[v] is the first operation that
-    appends v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
+    ``stamp`` is -1 per key; ``times`` and ``opens`` are 0 per version. following[o] is the next append or -1, and
+    remaining[o] the number of appends after o. version_op[v] is the first operation that appends v, of times[v] such
+    operations. opens[v] is 1 if that is its transaction's first append to the key.
     """
     op_kind, op_key, op_version, txn_start = c.op_kind, c.op_key, c.op_version, c.txn_start
     following, remaining = c.following, c.remaining
@@ -45,11 +46,11 @@ def chain_appends(c: ListColumns, stamp, first):
 
 
 def own_appends(c: ListColumns, stamp, first):
-    """Of the reader of each list: own_count appends to its key so far; own_first is the first at all, or -1.
+    """Fill own_count, the number of appends of the reader to the key so far, and own_first, its first append or -1.
 
-    ``stamp`` is -1 per key, ``first`` takes an operation per key.
+    ``stamp`` is -1 per key; ``first`` has an entry per key.
     """
-    made = np.zeros(len(stamp), np.int32)  # by key, of the transaction at hand
+    made = np.zeros(len(stamp), np.int32)  # by key, of the current transaction
     t, at = -1, 0
     for i in range(len(c.ops)):
         if c.txn[i] != t:
@@ -70,22 +71,22 @@ def own_appends(c: ListColumns, stamp, first):
 
 
 def extent(c, i):
-    """How long list i is with all appends of its reader, if it shows any."""
+    """Return the length of list i with all appends of its reader, if it shows any."""
     later = c.remaining[c.own_first[i]] + 1 - c.own_count[i] if c.own_count[i] else 0
     return c.starts[i + 1] - c.starts[i] + later
 
 
-def judge(c, i, seen, tick, fault):
-    """What is wrong with list i by itself: fault[p] := where pattern p shows last, or -1.
+def find_faults(c, i, seen, tick, fault):
+    """Find the faults of list i without comparing it to others: fault[p] := the last position of pattern p, or -1.
 
-    Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and how often it was seen since;
-    ``tick`` is a number that is not in it yet.
+    Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and the number of occurrences since that
+    tick. ``tick`` is a number that is not in ``seen`` yet.
     """
     o, t = c.ops[i], c.txn[i]
     end = c.starts[i + 1]
     for p in range(len(fault)):
         fault[p] = -1
-    due = c.own_first[i]  # the own append that should come next
+    due = c.own_first[i]  # the reader's append that must come next
     taken, misplaced, after_own = 0, False, False
     last, block, place, length, whole = -1, -1, -1, 0, True  # block: the append that has to follow in P
     for k in range(c.starts[i], end):
@@ -138,7 +139,7 @@ def judge(c, i, seen, tick, fault):
 
 
 def count_of(c, i, writer, seen):
-    """How many elements of ``writer`` list i shows, repetitions left out; uses up what is ``seen`` of them."""
+    """Return the number of elements of ``writer`` in list i, without repetitions; resets their counts in ``seen``."""
     count = 0
     for k in range(c.starts[i], c.starts[i + 1]):
         v = c.items[k]
@@ -149,21 +150,21 @@ def count_of(c, i, writer, seen):
 
 
 def is_clean(fault):
-    """Is the list right by itself, so that it tells an order? Only its last writer may be incomplete."""
+    """Return whether the list shows a version order: no fault, but its last writer may be incomplete."""
     for p in range(len(fault)):
         if p != INTERMEDIATE and fault[p] >= 0:
             return False
     return True
 
 
-def install(c, i, base, references):
-    """Make list i the reference of its key, from ``base`` on; returns its length.
+def set_reference(c, i, base, references):
+    """Store list i as the reference of its key, from ``base`` on; return its length.
 
-    What the reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
+    An append of the reader after all reads may have the same number as another transaction's: therefore the owners.
     """
     external = c.starts[i + 1] - c.starts[i] - c.own_count[i]
     size = extent(c, i)
-    append = -1  # the operation whose element comes next, where that is known
+    append = -1  # the operation of the next element, if known
     for k in range(size):
         if k < external:
             v = c.items[c.starts[i] + k]
@@ -182,10 +183,10 @@ def install(c, i, base, references):
     return size
 
 
-def agrees(c, i, references):
-    """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
+def agreed_length(c, i, references):
+    """Return the length of P if list i is a prefix of its reference, or else -1.
 
-    Else -1.
+    If list i shows appends of its reader, they must follow there as well.
     """
     rows, items, owners, at = references.rows, references.items, references.owners, references.at
     x = c.op_key[c.ops[i]]
@@ -213,15 +214,13 @@ def agrees(c, i, references):
 
 
 def note(counts, examples, pattern, i):
-    """Count an instance, and keep its list if there is room."""
     if counts[pattern] < examples.shape[1]:
         examples[pattern, counts[pattern]] = i
     counts[pattern] += 1
 
 
 def add(edges, count, a, b, i):
-    """``edges`` with one more row (a, b, -1, i), enlarged if need be."""
-    edges = row_kernels.with_room(edges, count)
+    edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = a
     edges[count, 1] = b
     edges[count, 2] = -1
@@ -230,7 +229,7 @@ def add(edges, count, a, b, i):
 
 
 def find_references(c: ListColumns, keys, seen, at):
-    """The reference of each key. Mostly the longest list is right by itself, and only that one is looked at."""
+    """Return the reference of each key. Usually the longest list has no fault, and only that one is examined."""
     reference = np.full((keys, 4), -1, np.int64)
     fault = np.empty(9, np.int64)
     longest = np.zeros(keys, np.int64)
@@ -243,13 +242,13 @@ def find_references(c: ListColumns, keys, seen, at):
     for x in range(keys):
         i = reference[x, 0]
         if i >= 0:
-            judge(c, i, seen, i, fault)
+            find_faults(c, i, seen, i, fault)
             if not is_clean(fault):
                 unclean[x], reference[x, 0], longest[x] = 1, -1, 0
     for i in range(len(c.ops)):
         x = c.op_key[c.ops[i]]
         if unclean[x] and c.judged[i] and extent(c, i) > longest[x]:
-            judge(c, i, seen, len(c.ops) + i, fault)
+            find_faults(c, i, seen, len(c.ops) + i, fault)
             if is_clean(fault):
                 longest[x] = extent(c, i)
                 reference[x, 0] = i
@@ -260,7 +259,7 @@ def find_references(c: ListColumns, keys, seen, at):
         if reference[x, 0] >= 0:
             reference[x, 1] = base
             i = reference[x, 0]
-            size = install(c, i, base, references)
+            size = set_reference(c, i, base, references)
             external = c.starts[i + 1] - c.starts[i] - c.own_count[i]
             reference[x, 2] = size
             reference[x, 3] = external if external and not references.ends[base + external - 1] else size
@@ -269,9 +268,9 @@ def find_references(c: ListColumns, keys, seen, at):
 
 
 def check_lists(c: ListColumns, seen, references: References, last, findings: Findings):
-    """Count what is wrong with lists; last[i] := the last element of P, or -1. Returns the orders of writers.
+    """Count the faults of lists; last[i] := the last element of P, or -1. Return the orders of writers.
 
-    Rows (t1, t2, -1, i): list i shows t1's appends right before t2's.
+    Rows (t1, t2, -1, i): in list i, t1's appends directly precede t2's.
     """
     counts, examples = findings
     edges, count = np.empty((64, 4), np.int32), 0
@@ -281,7 +280,7 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
             continue
         x = c.op_key[c.ops[i]]
         base = references.rows[x, 1]
-        length = agrees(c, i, references)
+        length = agreed_length(c, i, references)
         if length >= 0:
             last[i] = references.items[base + length - 1] if length else -1
             if length and not references.ends[base + length - 1]:
@@ -289,7 +288,7 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
             if references.rows[x, 0] != i:
                 continue
         else:
-            last[i] = judge(c, i, seen, 2 * len(c.ops) + i, fault)
+            last[i] = find_faults(c, i, seen, 2 * len(c.ops) + i, fault)
             for p in range(len(fault)):
                 if fault[p] >= 0:
                     note(counts, examples, p, i)
@@ -306,8 +305,8 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
     return edges[:count]
 
 
-def unseen_appends(columns: Columns, live, references: References, stamp):
-    """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
+def unseen_appends(columns: Columns, participates, references: References, stamp):
+    """Return rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i; t2 is a writer not in it.
 
     ``stamp`` is -1 per key.
     """
@@ -315,7 +314,7 @@ def unseen_appends(columns: Columns, live, references: References, stamp):
     reference, owners, at = references.rows, references.owners, references.at
     edges, count = np.empty((64, 4), np.int32), 0
     for t in range(len(txn_start) - 1):
-        if not live[t]:
+        if not participates[t]:
             continue
         for o in range(txn_start[t], txn_start[t + 1]):
             x = op_key[o]

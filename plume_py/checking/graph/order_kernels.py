@@ -1,18 +1,18 @@
-"""Kernels for orders, components and paths of transactions, over ``Predecessors`` or the neighbours of each node."""
+"""Kernels for topological orders, strongly connected components and shortest paths of transactions."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Predecessors
 
 
 def topological_order(session_start, graph: Predecessors, order):
-    """Fill ``order``, sessions advancing in turn; returns how many transactions found a place.
+    """Fill ``order``, advancing the sessions in turn; return the number of transactions placed.
 
-    A session waits for one unplaced predecessor at a time, so no list of successors is needed. What finds no place lies
-    on a cycle or after one.
+    A session waits for one unplaced predecessor at a time, so no successor lists are needed. Transactions without a
+    place are on a cycle or after one.
     """
     read_start, read_source, extra_start, extra_from = (
         graph.read_start, graph.read_source, graph.extra_start, graph.extra_source,
@@ -20,7 +20,7 @@ def topological_order(session_start, graph: Predecessors, order):
     sessions = len(session_start) - 1
     transactions = len(read_start) - 1
     placed = np.zeros(transactions, np.uint8)
-    waiting = np.full(transactions, -1, np.int32)  # by transaction: the first session that waits for it
+    waiting = np.full(transactions, -1, np.int32)  # by transaction: the first session waiting for it
     next_waiting = np.full(sessions, -1, np.int32)
     queue = np.empty(sessions + 1, np.int32)
     at = session_start.copy()  # the next transaction of each session
@@ -77,9 +77,9 @@ def topological_order(session_start, graph: Predecessors, order):
 
 
 def predecessor(graph: Predecessors, t, i):
-    """The i-th predecessor of t; -1 if that place is empty, -2 if there are no more."""
+    """Return the i-th predecessor of t; -1 if that entry is empty, -2 after the last one."""
     if i == 0:
-        return session_kernels.previous(graph.txn_session, t)
+        return shared_kernels.previous(graph.txn_session, t)
     i -= 1
     reads = graph.read_start[t + 1] - graph.read_start[t]
     if i < reads:
@@ -91,7 +91,10 @@ def predecessor(graph: Predecessors, t, i):
 
 
 def neighbours_among(nodes, number, graph: Predecessors):
-    """(start, target): of each of ``nodes`` the predecessors among them, by ``number``, which is -1 for all others."""
+    """Return (start, target): for each of ``nodes``, its predecessors among them.
+
+    Targets are given by ``number``, which is -1 for all other transactions.
+    """
     start = np.zeros(len(nodes) + 1, np.int64)
     room = 0
     for t in nodes:
@@ -112,10 +115,10 @@ def neighbours_among(nodes, number, graph: Predecessors):
 
 
 def components(start, target, order, component):
-    """Strongly connected components (Tarjan's algorithm, without recursion); returns how many.
+    """Compute strongly connected components (Tarjan's algorithm, without recursion); return their number.
 
-    The neighbours of v are target[start[v]:start[v + 1]]. ``component`` gets the number of each node's component,
-    ``order`` the nodes component by component, each after those that it reaches.
+    The neighbours of v are target[start[v]:start[v + 1]]. ``component`` gets the component number of each node.
+    ``order`` gets the nodes component by component, each after the components that it reaches.
     """
     nodes = len(start) - 1
     index = np.full(nodes, -1, np.int32)
@@ -169,10 +172,10 @@ def components(start, target, order, component):
 
 
 def shortest_path(begin, end, allowed, moments, graph: Predecessors, parent, queue):
-    """Search backwards, breadth first, from ``end`` to ``begin`` through allowed transactions; begin may equal end.
+    """Search backwards, breadth first, from ``end`` to ``begin`` through allowed transactions; return success.
 
-    Those numbered from ``moments`` on are moments of real time, which cost nothing. ``parent`` (-1 everywhere before)
-    then leads from begin to end, from each to its successor. ``queue`` has room for all twice. Returns success.
+    ``begin`` may equal ``end``. Nodes numbered from ``moments`` on are auxiliary and cost nothing. ``parent`` (-1
+    before) then leads from each node to its successor. ``queue`` has two entries per transaction, and two more.
     """
     head = len(queue) // 2
     tail = head + 1

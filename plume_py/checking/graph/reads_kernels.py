@@ -1,6 +1,6 @@
-"""Kernels that resolve reads and find what a transaction alone can get wrong (TAP a-f and j).
+"""Kernels that resolve reads, find the patterns of single transactions (TAP a-f and j), and list the writers of keys.
 
-``source`` of a version: its live writer (>= 0), INITIAL, THIN_AIR or ABORTED.
+``source`` of a version is its participating writer (>= 0), INITIAL, THIN_AIR or ABORTED.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -16,11 +16,14 @@ THIN_AIR, ABORTED = -2, -3
 A, B, C, D, E, F, J = 0, 1, 2, 3, 4, 5, 6
 
 
-def mark_final_writes(columns: Columns, live, stamp, version_final):
-    """version_final[v] := 1 for the last write of each key in each live transaction. ``stamp`` is -1 per key."""
+def mark_final_writes(columns: Columns, participates, stamp, version_final):
+    """version_final[v] := 1 for the last write of each key in each participating transaction.
+
+    ``stamp`` is -1 per key.
+    """
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
                 if op_kind[o] & 1 and stamp[op_key[o]] != t:
                     stamp[op_key[o]] = t
@@ -37,10 +40,9 @@ def note(counts, examples, pattern, o):
 def resolve(
     columns: Columns, keys, judged, versions: Versions, list_op, list_last, reads: ExternalReads, findings: Findings
 ):
-    """Fill the external reads: which operation read from which transaction; returns how many there are.
+    """Fill the external reads (operation, key, source); return their number.
 
-    What is wrong with lists is judged elsewhere; here they count as reads of list_last, the last element that they show
-    of others.
+    Patterns of lists are found by list_kernels. Here a list counts as a read of list_last, its last element by others.
     """
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     writer, source, version_final = versions
@@ -50,7 +52,7 @@ def resolve(
     seen_stamp, seen_source = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
     seen_twice = np.full(keys, -1, np.int32)
     count = 0
-    at = 0  # the list to come
+    at = 0  # the next list
     for t in range(len(txn_start) - 1):
         reads.start[t] = count
         if not judged[t]:
@@ -98,11 +100,11 @@ def resolve(
     return count
 
 
-def count_key_writers(columns: Columns, live, version_final, last, starts):
-    """starts[x + 1] := how many live transactions write x. ``last`` is -1 per key."""
+def count_key_writers(columns: Columns, participates, version_final, last, starts):
+    """starts[x + 1] := the number of participating writers of x. ``last`` is -1 per key."""
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
                 x = op_key[o]
                 if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:
@@ -110,11 +112,11 @@ def count_key_writers(columns: Columns, live, version_final, last, starts):
                     starts[x + 1] += 1
 
 
-def list_key_writers(columns: Columns, live, version_final, last, at, writers):
-    """writers of x, ascending, from at[x] on (``at`` is consumed). ``last`` is -1 per key."""
+def list_key_writers(columns: Columns, participates, version_final, last, at, writers):
+    """List the writers of x, ascending, from at[x] on (``at`` is consumed). ``last`` is -1 per key."""
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
                 x = op_key[o]
                 if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:
@@ -124,7 +126,7 @@ def list_key_writers(columns: Columns, live, version_final, last, at, writers):
 
 
 def group_writers(writers: Writers, txn_session, key_group, group_start, group_session):
-    """Split the writers of each key by session; returns how many groups there are."""
+    """Group the writers of each key by session; return the number of groups."""
     key_start, key_writers = writers
     count = 0
     for x in range(len(key_start) - 1):

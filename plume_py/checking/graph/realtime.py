@@ -1,10 +1,15 @@
-"""Real-time order: t1 comes before t2 if t1 is known to have ended before t2 began.
+"""Real-time order: t1 precedes t2 if t1 is known to have ended before t2 began.
 
-So many pairs are not written down. Between those who end and those who begin there are *moments*: one that has ended
-comes before the next moment, a moment before the next one, and each before those who begin then. To the rest of the
-analysis they are transactions that do not count, in a session of their own, as aborted ones that keep a place there;
-what reaches one transaction from another through them is real time. Where only a common key puts two in order, the
-writers and readers of one key overlap little, and the pairs that imply all others are written down as they are.
+The number of such pairs is quadratic, so they are not stored. A chain of auxiliary nodes, called moments, separates
+transactions that have ended from transactions that begin later:
+
+    t1 (ended)  ->  moment i  ->  moment i + 1  ->  ...  ->  t2 (begins)
+
+With n transactions this needs O(n) edges. Other modules treat moments as aborted transactions in a session after all
+others: paths lead through them, but they have no operations. A path through moments is reported as one edge, RT.
+
+With ``per_key``, only transactions that access a common key are ordered. Then, for each key, the edges that imply all
+others are stored, without moments, because the transactions of one key rarely overlap.
 """
 
 from dataclasses import dataclass, replace
@@ -21,30 +26,30 @@ from plume_py.history.times import NO_TIME, Times
 
 @dataclass(frozen=True)
 class Moments:
-    """Edges (earlier, later) between transactions and moments, which are numbered behind the transactions."""
+    """Edges (earlier, later) between transactions and moments. Moments are numbered after the transactions."""
 
     count: int
     edges: Int32s
 
 
 class RealTime:
-    """The real-time order of one history, of all its transactions or only of those that touch a common key."""
+    """Real-time order of a history, between all transactions or only those with a common key."""
 
     def __init__(self, history: History, times: Times, per_key: bool = False) -> None:
         self.history, self.per_key = history, per_key
         counts = history.txn_status == COMMITTED
         if history.init_txn >= 0:
             counts[history.init_txn] = False
-        self.begin = np.where(_may_count(history), times.begin, NO_TIME)  # nor may it pass on who came before
-        self.end = np.where(counts, times.end, NO_TIME)  # who does not count comes before nobody
+        self.begin = np.where(_may_count(history), times.begin, NO_TIME)  # other transactions pass no order on
+        self.end = np.where(counts, times.end, NO_TIME)  # and precede no transaction
 
     def precedes(self, a: int, b: int) -> bool:
-        """Is a known to have ended before b began?"""
+        """Return whether a is known to have ended before b began."""
         ended = NO_TIME < int(self.end[a]) < int(self.begin[b])
         return ended and (not self.per_key or bool(np.isin(self._keys(a), self._keys(b)).any()))
 
     def before(self, b: int) -> Int32s:
-        """Everybody who is known to have ended before b began."""
+        """Return all transactions that are known to have ended before b began."""
         earlier = np.flatnonzero((self.end > NO_TIME) & (self.end < self.begin[b])).astype(np.int32)
         if not self.per_key:
             return earlier
@@ -58,20 +63,20 @@ class RealTime:
 
     @cached_property
     def spans(self) -> Spans:
-        """The times for kernels, with none for the moments behind the transactions."""
+        """Start and end times for kernels; moments have NO_TIME."""
         missing = np.full(self.moments.count, NO_TIME, np.int64)
         return Spans(np.concatenate((self.begin, missing)), np.concatenate((self.end, missing)))
 
     @cached_property
     def moments(self) -> Moments:
-        """What stands for the order."""
+        """The edges that represent the order."""
         return Moments(0, self._edges_by_key()) if self.per_key else self._moments()
 
     def _moments(self) -> Moments:
         ended = np.flatnonzero(self.end > NO_TIME)
         ended = ended[np.argsort(self.end[ended], kind="stable")]
         begun = np.flatnonzero(self.begin > NO_TIME)
-        past = np.searchsorted(self.end[ended], self.begin[begun])  # by who begins: how many have ended
+        past = np.searchsorted(self.end[ended], self.begin[begun])  # by beginning: number that have ended
         begun, past = begun[past > 0], past[past > 0]
         moments = np.unique(past)
         first = self.history.transactions
@@ -99,7 +104,7 @@ class RealTime:
 
 
 def _may_count(history: History) -> Bools:
-    """Committed, or of unknown outcome and read by a committed one."""
+    """Return by transaction whether it is committed, or of unknown outcome and read by a committed one."""
     committed = history.txn_status == COMMITTED
     is_read = np.repeat(committed, np.diff(history.txn_start)) & ((history.op_kind & 1) == 0)
     versions = history.op_version[is_read]
@@ -113,7 +118,7 @@ def _may_count(history: History) -> Bools:
 
 
 def with_moments(history: History, moments: int) -> History:
-    """The same history with so many moments in a session of their own."""
+    """Return the history with ``moments`` auxiliary nodes appended as one session."""
     if not moments:
         return history
     none, sessions = np.zeros(moments, np.uint8), history.sessions
@@ -130,7 +135,7 @@ def with_moments(history: History, moments: int) -> History:
 
 
 def without_sessions(history: History) -> History:
-    """The same history with a session for each transaction."""
+    """Return the history with one session per transaction."""
     transactions = history.transactions
     numbers = np.arange(transactions + 1, dtype=np.int32)
     return replace(history, txn_session=numbers[:transactions], session_start=numbers)

@@ -1,22 +1,23 @@
-"""Kernels for real-time order. ``end[t]`` is NO_TIME for who has none, or does not count."""
+"""Kernels of real-time order. ``end[t]`` is NO_TIME if t has no end time or does not participate."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels, session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import ExternalReads, KeyGroups, Spans, Writers
 from plume_py.history.times import NO_TIME
 
 
 def nearest_by_key(start, by_begin, by_end, begin, end):
-    """Edges (a, b) that imply all others: a ended before b began, both touch x, and nobody else of x fits in between.
+    """Return edges (a, b): a ended before b began, both access x, and no other transaction of x fits in between.
 
-    The transactions of key x are from start[x] to start[x + 1], once by when they begin and once by when they end.
+    These edges imply all others. The transactions of key x are start[x] .. start[x + 1] - 1, once sorted by start time
+    and once by end time.
     """
     edges, count = np.empty((64, 2), np.int32), 0
     for x in range(len(start) - 1):
-        first = done = start[x]  # those from ``first`` on have nobody between them and who begins now
+        first = done = start[x]  # from ``first`` on, no transaction fits in between
         while done < start[x + 1] and end[by_end[done]] == NO_TIME:
             done += 1
         first, latest = done, NO_TIME
@@ -30,7 +31,7 @@ def nearest_by_key(start, by_begin, by_end, begin, end):
             while first < done and end[by_end[first]] < latest:
                 first += 1
             for k in range(first, done):
-                edges = row_kernels.with_room(edges, count)
+                edges = shared_kernels.with_room(edges, count)
                 edges[count, 0] = by_end[k]
                 edges[count, 1] = b
                 count += 1
@@ -38,14 +39,14 @@ def nearest_by_key(start, by_begin, by_end, begin, end):
 
 
 def forced_edges(reads: ExternalReads, writers: Writers, groups: KeyGroups, txn_session, spans: Spans):
-    """Where t3 read x from t1 although t2, another writer of x, had ended before t3 began: rows (t2, t1, r, -1).
+    """Return rows (t2, t1, r, -1): t3 read x from t1, although t2, another writer of x, had ended before t3 began.
 
-    Of the writers in one session the last one stands for all; t1 is -1 if the initial state was read.
+    Of the writers in one session, the last one implies the others. t1 is -1 if the initial state was read.
     """
     begin, end = spans
     edges, count = np.empty((64, 4), np.int32), 0
     cursor = np.empty(len(groups.group_session), np.int64)
-    visible = np.empty(len(groups.group_session), np.int32)  # by group: the last that had ended, or -1
+    visible = np.empty(len(groups.group_session), np.int32)  # by group: the last writer that had ended, or -1
     reader_session = np.full(len(groups.key_group) - 1, -1, np.int32)
     for t3 in range(len(reads.start) - 1):
         now = begin[t3]
@@ -70,8 +71,8 @@ def forced_edges(reads: ExternalReads, writers: Writers, groups: KeyGroups, txn_
                 t2 = visible[g]
                 if t2 < 0 or t2 == t1:
                     continue
-                if t1 < 0 or not session_kernels.precedes(txn_session, t2, t1):
-                    edges = row_kernels.with_room(edges, count)
+                if t1 < 0 or not shared_kernels.precedes(txn_session, t2, t1):
+                    edges = shared_kernels.with_room(edges, count)
                     edges[count, 0] = t2
                     edges[count, 1] = t1
                     edges[count, 2] = r

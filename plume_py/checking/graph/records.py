@@ -1,7 +1,7 @@
-"""What kernels take: arrays that belong together, as one record each.
+"""Records of arrays that kernels take as one argument.
 
-Numba passes a named tuple as its arrays, so records are for kernels that are called once per history, or once per
-round; what those call in their inner loops keeps plain arrays, since every call copies a record.
+Numba passes a named tuple as its arrays, and unpacks it at each call from Python. So records are for kernels that are
+called once per history or round.
 """
 
 from typing import Any, NamedTuple
@@ -26,12 +26,14 @@ class Columns(NamedTuple):
 
     @staticmethod
     def of(history: History) -> "Columns":
-        """The columns of a history."""
         return Columns(*(getattr(history, name) for name in Columns._fields))
 
 
 class Versions(NamedTuple):
-    """By version: its writer, its source as in ``reads_kernels``, and whether it is its writer's last of the key."""
+    """By version.
+
+    Its writer, its source as in ``reads_kernels``, and whether it is its writer's last write of the key.
+    """
 
     writer: Int32s
     source: Int32s
@@ -39,7 +41,10 @@ class Versions(NamedTuple):
 
 
 class ExternalReads(NamedTuple):
-    """Reads of what others wrote, those of t from start[t] to start[t + 1]: operation, key, source (-1: initial)."""
+    """Reads of other transactions' writes: operation, key, source (-1: initial).
+
+    Transaction t has the reads start[t] .. start[t + 1] - 1.
+    """
 
     start: Int64s
     op: Int32s
@@ -48,17 +53,17 @@ class ExternalReads(NamedTuple):
 
 
 class Writers(NamedTuple):
-    """The live writers of key x, ascending, are txn[start[x]:start[x + 1]]."""
+    """The participating writers of key x, ascending: txn[start[x]:start[x + 1]]."""
 
     start: Int64s
     txn: Int32s
 
 
 class KeyGroups(NamedTuple):
-    """The writers of each key split by session.
+    """The writers of each key, grouped by session.
 
-    Key x has the groups key_group[x] .. key_group[x + 1] - 1. Group g are the writers group_start[g] .. group_start[g +
-    1] - 1 of ``Writers.txn``, all of one session.
+    Key x has the groups key_group[x] .. key_group[x + 1] - 1. Group g consists of the writers group_start[g] ..
+    group_start[g + 1] - 1 of ``Writers.txn``, all of one session.
     """
 
     key_group: Int64s
@@ -67,7 +72,7 @@ class KeyGroups(NamedTuple):
 
 
 class Predecessors(NamedTuple):
-    """Who comes right before t: t - 1 in its session, its sources (-1: the initial state), and extra ones."""
+    """The direct predecessors of t: t - 1 in its session, its sources (-1: the initial state), and extra ones."""
 
     txn_session: Int32s
     read_start: Int64s
@@ -77,11 +82,12 @@ class Predecessors(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """Which transactions of sessions low .. high - 1 are causally before which others; ask ``clock_kernels.horizon``.
+    """Causal clocks of sessions low .. high - 1; call ``clock_kernels.horizon``.
 
-    Either as vectors, in ``clock``, or (where that has no columns) as what sessions learnt, for all of them. With t a
-    session learns of the transactions ``log[log_start[t]:log_start[t + 1]]`` and of all before them. The same again by
-    session and, from ``learner_start[s]`` to ``learner_start[s + 1]``, by what was ``learnt``, with the ``learner`` t.
+    Either vectors, in ``clock``, or tree clocks if ``clock`` has no columns; tree clocks cover all sessions. With t, a
+    session learns of the transactions ``log[log_start[t]:log_start[t + 1]]`` and of all before them. The same, sorted
+    by session and by what was ``learnt``, from ``learner_start[s]`` to ``learner_start[s + 1]``, with the ``learner``
+    t.
     """
 
     low: int
@@ -97,21 +103,21 @@ class Clocks(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """When transactions began and ended, where real time counts; else empty. NO_TIME: not known, or does not count."""
+    """Start and end times if real time is included, else empty. NO_TIME: unknown, or not participating."""
 
     begin: Int64s
     end: Int64s
 
     @staticmethod
     def none() -> "Spans":
-        """Real time does not count."""
         return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Slots(NamedTuple):
-    """Reads and writes in the order of some slots.
+    """Reads and writes in slot order; see ``edge_kernels.lay_out_slots``.
 
-    Slot i has the reads read_start[i] .. read_start[i + 1] - 1 (key, source and number of each), and writes likewise.
+    Slot i has the reads read_start[i] .. read_start[i + 1] - 1 (key, source and number of each), and writes in the same
+    way.
     """
 
     read_start: Int64s
@@ -131,7 +137,7 @@ class Cycles(NamedTuple):
 
 
 class Triples(NamedTuple):
-    """By name: how many triples it has, and those that are kept: kept[i, j] is (t1, t2, t3, r) for j < found[i]."""
+    """Per name: the number of triples, and those kept: kept[i, j] is (t1, t2, t3, r) for j < found[i]."""
 
     counts: Int64s
     kept: Int32s
@@ -139,9 +145,10 @@ class Triples(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """What tree clocks are made of, besides table and nodes: session ``txn_session[t]`` learns start[t] .. end[t] - 1.
+    """The parts of tree clocks other than table and nodes.
 
-    ``sizes`` counts the entries of the table, nodes, steps; ``stack`` has room for nested nodes.
+    Session ``txn_session[t]`` learns the nodes start[t] .. end[t] - 1 with t. ``sizes`` counts table entries, nodes and
+    steps; ``stack`` has room for nested nodes.
     """
 
     txn_session: Int32s
@@ -153,22 +160,21 @@ class Logs(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """By pattern: how often it occurs, and operations (or lists) that show it."""
+    """Per pattern: the number of occurrences, and operations (or lists) that show it."""
 
     counts: Int64s
     examples: Int64s
 
     @staticmethod
     def none(patterns: int, room: int) -> "Findings":
-        """Nothing found yet."""
         return Findings(np.zeros(patterns, np.int64), np.zeros((patterns, room), np.int64))
 
 
 class ListColumns(NamedTuple):
     """Operation ``ops[i]`` of ``txn[i]`` read list i, ``items[starts[i]:starts[i + 1]]``; see ``list_kernels``.
 
-    ``own_first`` and ``own_count`` are about the appends of its reader, see ``own_appends``. The last five link the
-    appends of one transaction to one key, see ``chain_appends``.
+    ``own_appends`` fills ``own_first`` and ``own_count``; ``chain_appends`` fills the last five, which link the appends
+    of one transaction to one key.
     """
 
     ops: Int64s
@@ -192,11 +198,11 @@ class ListColumns(NamedTuple):
 
 
 class References(NamedTuple):
-    """By key: the longest list that is right by itself, as rows (list or -1, base, size, whole).
+    """Per key its reference (see ``list_kernels``), as rows (list or -1, base, size, whole).
 
-    ``items`` and their ``owners`` stand from ``base`` on; ends[k] tells whether its owner's last append stands at k;
-    at[v] is where v stands, from ``base`` on. Only the first ``whole`` elements stand together as they should: the
-    list's own reader may have added to one whose last writer was incomplete.
+    ``items`` and their ``owners`` begin at ``base``. ends[k] is 1 if position k holds its owner's last append. at[v] is
+    the position of v, counted from ``base``. Only the first ``whole`` elements are consecutive per writer: the list's
+    reader may have appended after an incomplete last writer.
     """
 
     rows: Int64s
@@ -204,3 +210,67 @@ class References(NamedTuple):
     owners: Int32s
     ends: Int8s
     at: Int32s
+
+
+class NodeEdges(NamedTuple):
+    """The edges from node v, by number: edges[start[v]:start[v + 1]]; edge e leads to target[e]."""
+
+    start: Int64s
+    edges: Int32s
+    target: Int32s
+
+
+class SolverArrays(NamedTuple):
+    """Levels, reads and writes for the kernels of the strong levels; see ``SolverColumns``."""
+
+    sees: Int8s
+    participates: Int8s
+    snapshot_node: Int32s
+    read_start: Int64s
+    read_key: Int32s
+    read_version: Int32s
+    read_counts: Int8s
+    write_start: Int64s
+    write_key: Int32s
+    write_version: Int32s
+    initial_version: Int32s
+
+
+class Visibility(NamedTuple):
+    """What each transaction sees in a commit order; see ``greedy_order_kernels.axiom_violations``."""
+
+    sees: Int8s
+    place: Int32s
+    prefix: Int32s
+    seen: Int32s
+    txn_session: Int32s
+    session_start: Int32s
+
+
+class KeyWriters(NamedTuple):
+    """Pairs of a writer and a key, sorted by key and writer."""
+
+    txn: Int32s
+    key: Int32s
+
+
+class ReadVersions(NamedTuple):
+    """The versions that are read: writer (-1: initial) and key of each, and its reads, one per transaction.
+
+    Version v has the reads read[start[v]:start[v + 1]]. By read: its ``reader``, and whether that also writes the key.
+    """
+
+    start: Int64s
+    txn: Int32s
+    key: Int32s
+    read: Int32s
+    reader: Int32s
+    also_writes: Int8s
+
+
+class ClockBlock(NamedTuple):
+    """Clocks of one round of inference, for the sessions from ``low`` on; see ``saturation_kernels``."""
+
+    low: int
+    clock: Int32s
+    seen: Int32s

@@ -1,28 +1,28 @@
-"""Tree clocks (Mathur et al. 2022; Plume, section 4.3), kept for every transaction: joining costs only what changes.
+"""Kernels of tree clocks, kept for every transaction, so that a join costs only what changes.
 
-Each transaction t logs what its session learnt with it, as nodes (p, size) in preorder: p and everything before p is
-before t, and the ``size`` nodes that follow are what was learnt through p. Old transactions are read long after their
-sessions moved on, so nothing is ever changed in place: the clock of t is what the logs of its session up to t add up
-to. A join of p's clock by one that knows p's session up to q needs the logs of q + 1 .. p alone, and skips a node that
-is known, with all that was learnt through it.
+Mathur et al. 2022; Plume, section 4.3. Each transaction t logs what its session learnt with it, as nodes (p, size) in
+preorder: p and everything before p is before t, and the next ``size`` nodes were learnt through p. Old transactions are
+read long after their sessions advanced, so logs are never changed: the clock of t is the sum of its session's logs up
+to t. A session that knows p's session up to q joins p's clock from the logs of q + 1 .. p alone. It skips a known node
+with all nodes learnt through it.
 
-What sessions know of each other is asked far more often than it changes. Up to some thousand sessions it is a whole
-table, one value for each pair of them; beyond that a hashed one, of rows (pair, value), for the pairs that there are.
+The table of what sessions know of each other is read much more often than written. Up to some thousand sessions it is
+an array with one value per pair; beyond that a hash table of rows (pair, value).
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Logs
 
-# A whole table has at most so many entries (64 MB): a hashed one is several times slower where sessions know much.
+# Maximum number of entries of an array table (64 MB). A hash table is several times slower if sessions know much.
 WHOLE_TABLE = 1 << 23
 
 
 def new_table(sessions, learners):
-    """Nothing known yet; ``learners``: the sessions, and who else learns (a causal cycle)."""
+    """Return an empty table. ``learners`` counts the sessions, and causal cycles, which also learn."""
     pairs = int(sessions) * int(learners)  # 32 bits may not be enough for them
     if pairs <= WHOLE_TABLE:
         return np.full((pairs, 1), -1, np.int64)
@@ -30,12 +30,11 @@ def new_table(sessions, learners):
 
 
 def is_whole(table):
-    """Has it a value for every pair?"""
     return table.shape[1] == 1
 
 
 def slot_of(table, key):
-    """Where ``key`` is, or belongs, in a hashed table; free rows have key -1."""
+    """Return the row of ``key`` in a hash table, or the free row where it belongs; free rows have key -1."""
     mask = table.shape[0] - 1
     at = (((key ^ key >> 29) & 0x7FFFFFFF) * 0x9E3779B1 >> 15) & mask  # in steps that never overflow
     while table[at, 0] >= 0 and table[at, 0] != key:
@@ -44,12 +43,12 @@ def slot_of(table, key):
 
 
 def pair(own, s, sessions):
-    """The key of what session ``own`` knows about session s."""
+    """Return the key of what session ``own`` knows about session s."""
     return np.int64(own) * sessions + s
 
 
 def known(table, key):
-    """The value of ``key``, or -1."""
+    """Return the value of ``key``, or -1."""
     if is_whole(table):
         return table[key, 0]
     at = slot_of(table, key)
@@ -57,7 +56,10 @@ def known(table, key):
 
 
 def table_with_room(table, sizes, more):
-    """The same entries with room for ``more``, in a new table if need be. ``sizes[0]`` counts those of a hashed one."""
+    """Return the table with room for ``more`` entries, in a new array if necessary.
+
+    ``sizes[0]`` counts hash entries.
+    """
     if is_whole(table) or 2 * (sizes[0] + more) <= table.shape[0]:
         return table
     rows = table.shape[0]
@@ -73,7 +75,6 @@ def table_with_room(table, sizes, more):
 
 
 def put(table, sizes, key, value):
-    """Set key to value; there is room for it."""
     if is_whole(table):
         table[key, 0] = value
         return
@@ -85,7 +86,7 @@ def put(table, sizes, key, value):
 
 
 def nodes_with_room(nodes, sizes, more):
-    """The same nodes with room for ``more``, in a new array if need be. ``sizes[1]`` counts them."""
+    """Return the nodes with room for ``more``, in a new array if necessary. ``sizes[1]`` counts them."""
     room = nodes.shape[0]
     if sizes[1] + more <= room:
         return nodes
@@ -97,7 +98,6 @@ def nodes_with_room(nodes, sizes, more):
 
 
 def append(nodes, sizes, p):
-    """Add a node without descendants; there is room for it."""
     count = sizes[1]
     nodes[count, 0] = p
     nodes[count, 1] = 0
@@ -105,7 +105,7 @@ def append(nodes, sizes, p):
 
 
 def copy_nodes(table, nodes, logs: Logs, begin, end, own):
-    """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; there is room for them."""
+    """Let session ``own`` learn the nodes begin .. end - 1 that it does not know yet; there must be room."""
     txn_session, sizes, stack = logs.txn_session, logs.sizes, logs.stack
     sessions = len(logs.session_start) - 1
     depth, steps = 0, 0
@@ -131,7 +131,7 @@ def copy_nodes(table, nodes, logs: Logs, begin, end, own):
 
 
 def learn(table, nodes, logs: Logs, p, own):
-    """Session ``own`` learns p and what is before it; returns table and nodes."""
+    """Let session ``own`` learn p and everything before it; return table and nodes."""
     sizes = logs.sizes
     s = logs.txn_session[p]
     sessions = len(logs.session_start) - 1
@@ -143,12 +143,12 @@ def learn(table, nodes, logs: Logs, p, own):
     more = 1
     for t in range(first, p + 1):
         more += logs.end[t] - logs.start[t]
-    # Room is made for all of it: in the loops below, arrays that may become others are slow.
+    # Make room for everything first: arrays that the loops below could replace are slow.
     table, nodes = table_with_room(table, sizes, min(more, sessions)), nodes_with_room(nodes, sizes, more)
     put(table, sizes, key, p)
     root = sizes[1]
     append(nodes, sizes, p)
-    # Oldest first: a log holds only what was new then, so a node may be skipped only by who knows the logs before it.
+    # Oldest first: a log holds only what was new then, so skipping a node requires the logs before it.
     for t in range(first, p + 1):
         if logs.start[t] < logs.end[t]:
             copy_nodes(table, nodes, logs, logs.start[t], logs.end[t], own)
@@ -158,8 +158,8 @@ def learn(table, nodes, logs: Logs, p, own):
 
 
 def know_own_past(table, sizes, t, txn_session, sessions):
-    """Session order needs no nodes; returns the table."""
-    p = session_kernels.previous(txn_session, t)
+    """Register the session predecessor of t, which needs no node; return the table."""
+    p = shared_kernels.previous(txn_session, t)
     if p >= 0:
         key = pair(txn_session[t], txn_session[t], sessions)
         if known(table, key) < p:
@@ -169,9 +169,9 @@ def know_own_past(table, sizes, t, txn_session, sessions):
 
 
 def tree_clocks(order, component, columns: Columns, reads: ExternalReads, limit, log_start, log_end):
-    """Fill ``log_start``, ``log_end`` and return the nodes; None if that takes about ``limit`` steps or more.
+    """Fill ``log_start``, ``log_end`` and return the nodes; return None if that takes about ``limit`` steps or more.
 
-    Where sessions know too much of each other that shows early: steps are rationed from transaction to transaction.
+    Steps are rationed per transaction, so that histories whose sessions know too much of each other fail early.
     """
     txn_session, session_start = columns.txn_session, columns.session_start
     sessions = len(session_start) - 1
@@ -204,15 +204,15 @@ def tree_clocks(order, component, columns: Columns, reads: ExternalReads, limit,
 
 
 def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: ExternalReads):
-    """On a causal cycle each is before all, itself included; returns table and nodes.
+    """Let the members of a causal cycle learn each other, themselves included; return table and nodes.
 
-    What all learn is gathered once, as if by an ``extra`` session, and then copied to the session of each.
+    The shared knowledge is gathered once, as if by an ``extra`` session, and then copied to the session of each member.
     """
     txn_session, session_start, sizes = logs.txn_session, logs.session_start, logs.sizes
     cycle = component[members[0]]
     begin = sizes[1]
     for t in members:
-        p = session_kernels.previous(txn_session, t)
+        p = shared_kernels.previous(txn_session, t)
         if p >= 0 and component[p] != cycle:
             table, nodes = learn(table, nodes, logs, p, extra)
         for r in range(reads.start[t], reads.start[t + 1]):
@@ -222,11 +222,11 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
     for t in members:
         if t + 1 == session_start[txn_session[t] + 1] or component[t + 1] != cycle:
             nodes = nodes_with_room(nodes, sizes, 1)
-            append(nodes, sizes, t)  # the last of its session stands for all of them
+            append(nodes, sizes, t)  # the last member per session implies the earlier ones
     end = sizes[1]
     for t in members:
         logs.start[t] = sizes[1]
-        p = session_kernels.previous(txn_session, t)
+        p = shared_kernels.previous(txn_session, t)
         if p < 0 or component[p] != cycle:
             table = know_own_past(table, sizes, t, txn_session, len(session_start) - 1)
             table = table_with_room(table, sizes, min(end - begin, len(session_start) - 1))
@@ -237,7 +237,7 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
 
 
 def in_order(nodes, log_start, log_end, start, log):
-    """The nodes of each transaction, one transaction after another: those of t from start[t] to start[t + 1]."""
+    """Copy the nodes transaction by transaction: t has the nodes start[t] .. start[t + 1] - 1."""
     count = 0
     for t in range(len(log_start)):
         for i in range(log_start[t], log_end[t]):
@@ -247,10 +247,9 @@ def in_order(nodes, log_start, log_end, start, log):
 
 
 def sort_learnt(start, log, txn_session, learner_start, learnt, learner):
-    """Per session, what it learnt by ascending transaction, and with which of its transactions it did.
+    """Sort, per session, what it learnt, with the transaction of the session that learnt it.
 
-    Two stable passes, by the session learnt about and by the session that learns, starting from the order in which
-    each session learns.
+    Two stable passes: by the session learnt about, then by the session that learns, in the order of learning.
     """
     sessions = len(learner_start) - 1
     about = np.zeros(sessions + 1, np.int64)

@@ -1,1 +1,1 @@
-"""Checking while the history is still being written: one transaction at a time."""
+"""Check a history while it is being written, one transaction at a time."""

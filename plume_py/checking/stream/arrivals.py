@@ -1,7 +1,8 @@
-"""From lines to transactions, as they arrive: native JSON Lines and Plume text.
+"""Read transactions from lines as they arrive: native JSON Lines and Plume text.
 
-Both readers take pieces of whole lines (``follow.Piece``) and yield batches of arrivals. What comes before a mistake is
-yielded before the mistake is told, so that nothing depends on how the lines were cut into pieces.
+``isocheck watch`` calls ``Arrivals``. Readers take pieces of whole lines (``follow.Piece``) and yield batches of
+arrivals. Transactions before an error are yielded before the error is raised, so the result does not depend on how the
+lines were cut into pieces.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,79 +15,79 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.base.kernels import dispatch
 from plume_py.checking.stream.follow import Piece
+from plume_py.history.assemble import SECRET
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels
-from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import COMMITTED, Operation, hint
+from plume_py.history.formats.json_native import DEFAULT_STATUS, Operation, hint
 from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
-from plume_py.history.intern import SECRET
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import HEAD, Source
 from plume_py.history.value_codes import Atom
 from plume_py.levels import parse_level
 from plume_py.levels.orders import unknown_level
 
-ABORTED_ID = -1  # in Plume text, what aborted operations have instead of a transaction's id
+ABORTED_ID = -1  # the id of all aborted transactions in Plume text
 
 _KINDS = np.array(["r", "w"], object)  # as the kernel numbers them
 
-Batch = list["Arrival"]
+ArrivalBatch = list["Arrival"]
 
 
 class Arrival(msgspec.Struct, gc=False):
-    """A transaction as it arrives: decoded straight from a line, or made of the lines of Plume text."""
+    """A transaction as it arrives, decoded from a JSON line or built from lines of Plume text."""
 
     session: int | str
     ops: Sequence[Operation]
-    status: Literal["committed", "aborted", "unknown"] = COMMITTED  # type: ignore[assignment]
+    status: Literal["committed", "aborted", "unknown"] = DEFAULT_STATUS  # type: ignore[assignment]
     level: str | None = None
     id: int | str | None = None
     start: int | None = None
     end: int | None = None
-    line: int = msgspec.field(default=0, name="\x7f")  # not a field of the file: there, "line" is free for remarks
+    line: int = msgspec.field(default=0, name="\x7f")  # set here: in the file, users may use "line" freely
 
 
 class SecondsArrival(Arrival, gc=False):
-    """As ``collect`` recorded it before it recorded whole numbers."""
+    """An arrival with times in seconds, as older versions of ``collect`` recorded them."""
 
     start: float | None = None  # type: ignore[assignment]
     end: float | None = None  # type: ignore[assignment]
 
 
 class Arrivals:
-    """The arrivals of one input, in whichever of the two formats it turns out to be."""
+    """The arrivals of one input, in either format."""
 
     def __init__(self, name: str, input_format: str | None = None) -> None:
-        """``name`` counts where the content does not tell the format."""
+        """Create a reader. ``name`` decides about the format if the content is ambiguous."""
         self._name = name
         self._input_format = input_format
         self._beginning = Piece(1, b"")
-        self.reader: JsonLines | PlumeText | None = None  # until the format is known
+        self.reader: JsonLines | PlumeText | None = None  # None until the format is known
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
-        """The transactions that these lines complete."""
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
+        """Yield the transactions that these lines complete."""
         if self.reader is None:
             piece = self._beginning = piece._replace(line=1, text=self._beginning.text + piece.text)
-            self.reader = _recognise(piece.text, self._name, self._input_format)
+            self.reader = _reader_for(piece.text, self._name, self._input_format)
         if self.reader is not None:
             yield from self.reader.read(piece)
 
-    def finish(self) -> Batch:
-        """The transactions that the end completes."""
+    def finish(self) -> ArrivalBatch:
+        """Return the transactions that the end of the input completes."""
         return [] if self.reader is None else self.reader.finish()
 
 
-def _recognise(text: bytes, name: str, input_format: str | None) -> "JsonLines | PlumeText | None":
-    """A reader for what begins with ``text``; None if that cannot be told yet."""
+def _reader_for(text: bytes, name: str, input_format: str | None) -> "JsonLines | PlumeText | None":
+    """Return a reader for input that begins with ``text``, or None if its format is not known yet."""
     if input_format is None:
         lines = [line for line in text.splitlines() if line.strip()]
         if not lines:
             return None
         try:
-            input_format = detect(_Beginning(name, text))
+            input_format = detect(_Head(name, text))
         except InputError:
             if all(line.lstrip().startswith(b"#") for line in lines) and len(text) < HEAD:
-                return None  # comments stand before Plume text
+                return None  # comments may precede Plume text
             raise
     if input_format == "jsonl":
         return JsonLines()
@@ -98,8 +99,8 @@ def _recognise(text: bytes, name: str, input_format: str | None) -> "JsonLines |
     )
 
 
-class _Beginning(Source):
-    """The first bytes of a stream, to be recognised."""
+class _Head(Source):
+    """The first bytes of a stream, for format detection."""
 
     is_folder = False
 
@@ -112,34 +113,31 @@ class _Beginning(Source):
 
 
 class JsonLines:
-    """Native JSON Lines: a transaction per line; the first line of a file may be ``{"initial": 0}``."""
+    """Native JSON Lines: one transaction per line. The first line may be a header such as ``{"initial": 0}``."""
 
     format = "jsonl"
 
     def __init__(self) -> None:
         self.initial: Atom = None
-        self.declared = False  # the file says what its initial value is
-        self.per_second: int | None = None  # ticks of the clock that tells its times
+        self.declared = False  # whether the file states its initial value
+        self.per_second: int | None = None  # clock ticks
         self._decoder = _lines
         self._expects_header = True
         self._begun = False
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
-        """The transactions of these lines."""
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
         self._expects_header |= piece.line == 1
         start, line = self._header(piece) if self._expects_header else (0, piece.line)
         text = piece.text[start:] if start else piece.text
         try:
             with no_collector():
                 batch = self._decoder.decode_lines(text)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            batch = []
-        if len(batch) != text.count(b"\n") or not text.endswith(b"\n"):
-            yield from _checked(_one_by_one(text, line, self._decoder))
-            return
-        try:
-            reject_same_names(text, 2 * len(batch), (batch, _OPTIONAL), first_line=line, lines=True)
-        except InputError:
+            is_valid = len(batch) == text.count(b"\n") and text.endswith(b"\n")
+            if is_valid:
+                reject_same_names(text, 2 * len(batch), (batch, _OPTIONAL), first_line=line, lines=True)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError):
+            is_valid = False
+        if not is_valid:
             yield from _checked(_one_by_one(text, line, self._decoder))
             return
         if self._decoder is _seconds_lines:
@@ -151,12 +149,12 @@ class JsonLines:
         else:
             yield from _checked(iter(batch))
 
-    def finish(self) -> Batch:
-        """Nothing is held back: a line is a transaction."""
+    def finish(self) -> ArrivalBatch:
+        """Return no transactions, because each line is a complete one."""
         return []
 
     def _header(self, piece: Piece) -> tuple[int, int]:
-        """Where the transactions begin: behind blank lines and the header, if there is one."""
+        """Read the header, if there is one. Return the offset and number of the first line of a transaction."""
         start, line, text = 0, piece.line, piece.text
         while start < len(text):
             end = text.find(b"\n", start) + 1 or len(text)
@@ -172,7 +170,7 @@ class JsonLines:
         return start, line
 
     def _begin(self, header: Header, line: int) -> None:
-        """Take the initial value and the clock; a file that continues another may repeat them, but not change them."""
+        """Take the initial value and clock from a header. A continuation may repeat them, but not change them."""
         initial: Any = header.initial
         given = initial is not msgspec.UNSET
         if isinstance(initial, list):
@@ -207,8 +205,8 @@ _lines = msgspec.json.Decoder(Arrival)
 _seconds_lines: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(SecondsArrival)
 _headers = msgspec.json.Decoder(Header)
 
-# What fields are that a transaction does not give.
-_OPTIONAL: dict[str, object] = {**dict.fromkeys(("level", "id", "start", "end")), "status": COMMITTED}
+# Default values of optional fields.
+_OPTIONAL: dict[str, object] = {**dict.fromkeys(("level", "id", "start", "end")), "status": DEFAULT_STATUS}
 
 
 def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> Any:
@@ -223,7 +221,7 @@ def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> An
 
 
 def _one_by_one(text: bytes, line: int, decoder: "msgspec.json.Decoder[Any]") -> Iterator[Arrival]:
-    """The slow way, which knows the line of each transaction and of a mistake."""
+    """Yield the transactions of these lines, decoded singly. Slower, but errors have a line number."""
     for number, one in enumerate(text.split(b"\n"), line):
         if one.strip():
             arrival = _located(decoder, one, number)
@@ -233,16 +231,16 @@ def _one_by_one(text: bytes, line: int, decoder: "msgspec.json.Decoder[Any]") ->
             yield arrival
 
 
-def _count_microseconds(batch: Batch) -> None:
-    """Seconds become whole numbers."""
+def _count_microseconds(batch: ArrivalBatch) -> None:
+    """Convert the times from seconds to whole microseconds."""
     for arrival in batch:
         arrival.start = None if arrival.start is None else round(arrival.start * MICROSECONDS)
         arrival.end = None if arrival.end is None else round(arrival.end * MICROSECONDS)
 
 
-def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
-    """All of them in one batch; or those before the first that is wrong, and then what is wrong with it."""
-    batch: Batch = []
+def _checked(arrivals: Iterator[Arrival]) -> Iterator[ArrivalBatch]:
+    """Yield all arrivals as one batch. If one has an unknown level, yield those before it, then raise the error."""
+    batch: ArrivalBatch = []
     try:
         for arrival in arrivals:
             if arrival.level is not None and parse_level(arrival.level) is None:
@@ -255,25 +253,24 @@ def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
 
 
 class PlumeText:
-    """Plume text: a transaction is complete when its session begins another, or at the end.
+    """Plume text: a transaction is complete when its session begins another one, or at the end of the input.
 
-    So its lines may be mixed with those of other sessions, but not with those of other transactions of its session,
-    except for aborted ones: each run of lines with the id -1 is an aborted transaction of its own, without an id.
+    Lines of different sessions may be interleaved. Within a session, the lines of a transaction must be consecutive.
+    Each run of lines with the id -1 is a separate aborted transaction without an id.
     """
 
     format = "plume"
     initial: Atom = 0
     declared = False
-    per_second = None  # it has no times
+    per_second = None  # the format has no times
 
     def __init__(self) -> None:
-        self._open: dict[int, Arrival] = {}  # the last transaction of each session
+        self._open: dict[int, Arrival] = {}  # per session: its last transaction
         self._ids = _IdSet()
         self._flags = 0
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
-        """The transactions that these lines complete."""
-        batch: Batch = []
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
+        batch: ArrivalBatch = []
         try:
             for arrival in self._runs(piece):
                 last = self._open.get(arrival.session)  # type: ignore[arg-type]  # sessions are numbers here
@@ -290,14 +287,14 @@ class PlumeText:
             raise
         yield batch
 
-    def finish(self) -> Batch:
-        """The last transaction of each session: at the end there is nothing more to wait for."""
+    def finish(self) -> ArrivalBatch:
+        """Return the last transaction of each session, in order of their lines."""
         batch = sorted(self._open.values(), key=lambda arrival: arrival.line)
         self._open = {}
         return batch
 
     def _runs(self, piece: Piece) -> Iterator[Arrival]:
-        """Consecutive lines of one transaction, each run as an arrival."""
+        """Yield each run of consecutive lines of one transaction as an arrival."""
         with no_collector():
             columns = _Columns(piece.text)
             self._flags |= columns.flags
@@ -308,7 +305,7 @@ class PlumeText:
 
 
 class _Columns:
-    """What the kernel makes of some lines."""
+    """The columns that the kernel parses from some lines."""
 
     def __init__(self, text: bytes) -> None:
         dispatch.prepare(3 * len(text), kernels)
@@ -324,8 +321,8 @@ class _Columns:
             self.session_id,
         )  # fmt: skip
 
-    def runs(self, first_line: int, flags: int) -> Batch:
-        """As arrivals, by first lines: a run is what a session does before it turns to another transaction."""
+    def runs(self, first_line: int, flags: int) -> ArrivalBatch:
+        """Return the runs as arrivals, ordered by first line. A run ends where its session changes transaction."""
         if not self.ops:
             return []
         txn = self.txn[: self.ops]
@@ -354,7 +351,7 @@ class _Columns:
         ]
 
     def _lines(self, first_line: int) -> Any:
-        """The line of each operation: blank lines and comments have none."""
+        """Return the line of each operation. Blank lines and comments contain none."""
         if self.ops == self.text.count(b"\n"):
             return np.arange(first_line, first_line + self.ops)
         lines = map(bytes.lstrip, self.text.split(b"\n"))
@@ -362,7 +359,7 @@ class _Columns:
 
 
 def _numbers(column: Any, flags: int, what: str) -> list[int]:
-    """The numbers of a column; where some need all 64 bits, all are unsigned."""
+    """Return a column as integers; all are unsigned if some need all 64 bits."""
     if flags == 3:
         raise InputError(f"a {what} is negative and another needs all 64 bits", hint="use one or the other")
     numbers: list[int] = (column.view(np.uint64) if flags == 2 else column).tolist()
@@ -385,13 +382,13 @@ def _duplicate(arrival: Arrival) -> InputError:
 
 
 class _IdSet:
-    """Which transaction ids there were, for as long as it takes: a bit for each where ids are dense."""
+    """The set of transaction ids so far, as bitmap pages of 1,024 ids. Dense ids cost about a bit each."""
 
     def __init__(self) -> None:
         self._pages: dict[int, bytearray] = {}
 
     def add(self, id: int) -> bool:
-        """False if it is there already."""
+        """Add an id. Return False if it was present."""
         page = self._pages.get(id >> 10)
         if page is None:
             page = self._pages[id >> 10] = bytearray(128)

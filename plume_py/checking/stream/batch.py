@@ -1,57 +1,104 @@
-"""Transactions as they come, and as the columns that the kernels take."""
+"""Convert arriving transactions to a batch of columns, with keys and values as 64-bit codes, for the kernels.
+
+``monitor`` calls ``make_batch``.
+"""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from plume_py.base.errors import InputError
-from plume_py.checking.stream.codes import StreamCoder
 from plume_py.history.builder import KINDS, STATUS, bad_operation, time_of
 from plume_py.history.model import APPEND, READ, READ_LIST, Int8s, Int32s, Int64s
 from plume_py.history.times import NO_TIME
-from plume_py.history.value_codes import NULL, Atom
+from plume_py.history.value_codes import MAX_DIGITS, NULL, Atom, Atoms
 
-UNKNOWN = "unknown"  # an outcome that has no end
+UNKNOWN = "unknown"  # the status of transactions without an end
+
+# Integers of smaller magnitude are their own codes. Codes from here on are the numbers of all other atoms.
+FIRST_NUMBERED = 1 << 62
 
 
-class Arriving(Protocol):
-    """A transaction that arrives."""
+class StreamCoder:
+    """Codes for keys and values that never change. Small integers are their own codes; other atoms are numbered."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Atom, int] = {}
+        self._others: list[Atom] = []
+
+    def encode(self, atoms: Sequence[Any], what: str) -> Int64s:
+        """Return the codes of ``atoms``. ``what`` is "key" or "value", for errors."""
+        if set(map(type, atoms)) <= {int}:
+            try:
+                codes = np.array(atoms, np.int64)
+            except OverflowError:
+                pass
+            else:
+                if not codes.size or -FIRST_NUMBERED < codes.min() <= codes.max() < FIRST_NUMBERED:
+                    return codes
+        return np.array([self._code(atom, what) for atom in atoms], np.int64)
+
+    def atom(self, code: int) -> Atom:
+        if code == NULL:
+            return None
+        return code if code < FIRST_NUMBERED else self._others[code - FIRST_NUMBERED]
+
+    def table(self, codes: Int64s) -> tuple[Int64s, Atoms]:
+        """Return ``codes`` in the form of a ``History``, and the atoms they refer to."""
+        if not self._others:
+            return codes, Atoms()
+        distinct, index = np.unique(codes, return_inverse=True)
+        return index.reshape(-1).astype(np.int64), Atoms(tuple(map(self.atom, distinct.tolist())))
+
+    def _code(self, atom: object, what: str) -> int:
+        if atom is None and what != "key":
+            return NULL
+        if type(atom) is int and -FIRST_NUMBERED < atom < FIRST_NUMBERED:
+            return atom
+        if not isinstance(atom, str) and type(atom) is not int:
+            raise InputError(f"a {what} must be an integer or a string, not {atom!r:.60}")
+        if type(atom) is int and atom.bit_length() > MAX_DIGITS * 3:
+            raise InputError(f"a {what} has more than {MAX_DIGITS} digits")
+        code = self._codes.setdefault(atom, FIRST_NUMBERED + len(self._others))
+        if code == FIRST_NUMBERED + len(self._others):
+            self._others.append(atom)
+        return code
+
+
+class ArrivalLike(Protocol):
+    """A transaction from a reader or a caller. Optional fields are None if unknown."""
 
     @property
-    def session(self) -> Hashable:
-        """To whom it belongs."""
+    def session(self) -> Hashable: ...
 
     @property
     def ops(self) -> Sequence[Sequence[Any]]:
-        """(kind, key, value) each."""
+        """Operations, each (kind, key, value)."""
 
     @property
     def status(self) -> str:
-        """committed, aborted or unknown."""
+        """``committed``, ``aborted`` or ``unknown``."""
 
     @property
-    def id(self) -> str | int | None:
-        """Its name, if it has one."""
+    def id(self) -> str | int | None: ...
 
     @property
     def line(self) -> int:
-        """The line on which it stands, or 0."""
+        """The line in its file, or 0."""
 
     @property
-    def start(self) -> int | None:
-        """When it began, if that is known."""
+    def start(self) -> int | None: ...
 
     @property
-    def end(self) -> int | None:
-        """When it ended, if that is known."""
+    def end(self) -> int | None: ...
 
 
 @dataclass(frozen=True)
-class Arrived:
-    """One that was handed over in Python."""
+class FedTransaction:
+    """A transaction given to ``Monitor.feed``."""
 
     session: Hashable
     ops: Sequence[Sequence[Any]]
@@ -62,9 +109,11 @@ class Arrived:
     end: int | None = None
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Transaction i has the operations start[i] .. start[i + 1] - 1, and its times, or NO_TIME."""
+class Batch(NamedTuple):
+    """Columns of some transactions.
+
+    Transaction i has the operations start[i] .. start[i + 1] - 1. Unknown times are NO_TIME.
+    """
 
     kinds: Int8s
     keys: Int64s
@@ -74,16 +123,17 @@ class Batch:
     status: Int8s
     begin: Int64s
     end: Int64s
-    lists: dict[int, Int64s] = field(default_factory=dict)  # list reads, by operation: all elements
+    lists: dict[int, Int64s]  # per operation that reads a list: all elements
 
     @property
     def items(self) -> int:
-        """How many list elements there are."""
         return sum(map(len, self.lists.values()))
 
 
-def make_batch(arrivals: Sequence[Arriving], sessions: dict[Hashable, int], coder: StreamCoder, initial: Atom) -> Batch:
-    """The columns of some arrivals; ``sessions`` numbers the sessions and learns of new ones."""
+def make_batch(
+    arrivals: Sequence[ArrivalLike], sessions: dict[Hashable, int], coder: StreamCoder, initial: Atom
+) -> Batch:
+    """Return the columns of some arrivals. ``sessions`` numbers the sessions; new ones are added."""
     ops = list(chain.from_iterable(arrival.ops for arrival in arrivals))
     start = np.zeros(len(arrivals) + 1, np.int64)
     np.cumsum([len(arrival.ops) for arrival in arrivals], out=start[1:])
@@ -101,10 +151,10 @@ def make_batch(arrivals: Sequence[Arriving], sessions: dict[Hashable, int], code
     return Batch(kinds, keys, values, start, np.array(number, np.int32), np.array(status, np.uint8), begin, end, lists)
 
 
-def _times(moments: "list[int | None]") -> Int64s:
-    if set(moments) == {None}:
-        return np.full(len(moments), NO_TIME, np.int64)
-    return np.array([time_of(moment) for moment in moments], np.int64)
+def _times(times: "list[int | None]") -> Int64s:
+    if set(times) == {None}:
+        return np.full(len(times), NO_TIME, np.int64)
+    return np.array([time_of(time) for time in times], np.int64)
 
 
 def _columns(
@@ -121,19 +171,19 @@ def _columns(
     lists: dict[int, Int64s] = {}
     values: Sequence[Any] = seen
     if {list, tuple} & set(map(type, seen)):
-        values, lists = _take_lists(kinds, list(seen), coder, initial)
+        values, lists = _separate_lists(kinds, list(seen), coder, initial)
     columns = np.frombuffer(kinds, np.uint8), coder.encode(keys, "key"), coder.encode(values, "value")
     if lists:
-        _see_others(*columns, lists, start, code_of(initial, coder))
+        _set_list_sources(*columns, lists, start, code_of(initial, coder))
     if lists or APPEND in kinds:
-        _reject_initial(columns[2][columns[0] == APPEND], lists, initial, coder)
+        _reject_initial_element(columns[2][columns[0] == APPEND], lists, initial, coder)
     return *columns, lists
 
 
-def _take_lists(
+def _separate_lists(
     kinds: bytearray, values: list[Any], coder: StreamCoder, initial: Atom
 ) -> tuple[list[Any], dict[int, Int64s]]:
-    """Move lists aside; what stays in ``values`` is the last element."""
+    """Separate the lists from ``values``, where the last element of each remains."""
     lists: dict[int, Int64s] = {}
     for o, value in enumerate(values):
         if type(value) is list or type(value) is tuple:
@@ -145,10 +195,10 @@ def _take_lists(
     return values, lists
 
 
-def _see_others(
+def _set_list_sources(
     kinds: Int8s, keys: Int64s, values: Int64s, lists: dict[int, Int64s], start: Int64s, initial: int
 ) -> None:
-    """A list is read from whoever appended the last element that is not the reader's own: put that in its place."""
+    """Replace the value of a list read by the last element that the reader did not append: its source appended that."""
     owner = np.searchsorted(start, list(lists), side="right") - 1
     for (o, codes), t in zip(lists.items(), owner.tolist(), strict=True):
         ops = slice(int(start[t]), int(start[t + 1]))
@@ -158,8 +208,8 @@ def _see_others(
             values[o] = others[-1] if others.size else initial
 
 
-def _reject_initial(appended: Int64s, lists: dict[int, Int64s], initial: Atom, coder: StreamCoder) -> None:
-    """The empty list is the initial state, and is kept as the initial value: no element may look like that."""
+def _reject_initial_element(appended: Int64s, lists: dict[int, Int64s], initial: Atom, coder: StreamCoder) -> None:
+    """Raise ``InputError`` if an element equals the initial value, which represents the empty list."""
     code = code_of(initial, coder)
     if any(bool(np.any(elements == code)) for elements in (appended, *lists.values())):
         raise InputError(
@@ -169,5 +219,4 @@ def _reject_initial(appended: Int64s, lists: dict[int, Int64s], initial: Atom, c
 
 
 def code_of(atom: Atom, coder: StreamCoder) -> int:
-    """The code of one value."""
     return NULL if atom is None else int(coder.encode([atom], "value")[0])

@@ -1,7 +1,7 @@
-"""``Follower``: whole lines from a file that still grows, or from a pipe, as they come.
+"""``Follower``: whole lines from a growing file or a pipe, as they arrive. ``isocheck watch`` calls it.
 
-A file is polled, as every file system supports that. It is read on through what log rotation does to it: a file that
-was cut back or replaced goes on with its new content, as a continuation of the same history.
+Files are polled, which works on every file system. After log rotation, a truncated or replaced file is read on as a
+continuation of the same history.
 """
 
 import codecs
@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from plume_py.base.errors import InputError
 
-# How much is read at once: large enough to be worth a batch, small enough to answer Ctrl-C soon.
+# Bytes per read: enough for a batch, and few enough to react to Ctrl-C soon.
 CHUNK = 1 << 20
-# Seconds between two looks at a file that does not grow, or at a pipe that is silent.
+# Seconds between polls of a silent input.
 POLL = 0.1
-# A line longer than this is no transaction; nothing is held that never ends.
+# Longest line in bytes, so that an endless line does not exhaust memory.
 MAX_LINE = 1 << 28
-# As many bytes before the place that was reached are compared to see whether they are still the ones that were read.
+# Number of bytes before the offset that are compared to detect a replaced file.
 REMEMBERED = 256
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,9 +32,11 @@ GONE = "it is gone; waiting for a new file of that name"
 
 
 class Piece(NamedTuple):
-    """Whole lines, the first of which is number ``line`` of its file; empty where nothing came for a while.
+    """Whole lines.
 
-    An ``unfinished`` piece is a single line without its end, of which nothing more will come.
+    ``line`` is the number of the first one in its file; ``text`` is empty if nothing arrived for a while.
+
+    An ``unfinished`` piece is a last line without a line end.
     """
 
     line: int
@@ -43,7 +45,7 @@ class Piece(NamedTuple):
 
 
 class Follower:
-    """Yields the pieces of one input ("-" is standard input) until it ends, falls silent, or ``stopped`` says so."""
+    """Yields the pieces of an input ("-" is standard input) until it ends, is idle too long, or ``stopped`` is true."""
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class Follower:
         stopped: Callable[[], bool] = lambda: False,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """``follow``: wait for more at the end of a file. ``say`` hears, in one line, what happened to the file."""
+        """``follow``: wait for more at the end of a file. ``say``: receives one-line messages about the file."""
         self.name = "standard input" if path == "-" else path
         self._path = path
         self._follow = follow
@@ -62,14 +64,14 @@ class Follower:
         self._stopped = stopped
         self._say = say
         self._line = 1
-        self._rest: list[bytes] = []  # of a line whose end has not come
-        self._rest_size = 0
+        self._kept: list[bytes] = []  # of an incomplete line
+        self._kept_size = 0
 
     def __iter__(self) -> Iterator[Piece]:
         try:
-            yield from self._until_there()
+            yield from self._wait_for_file()
             if self._stopped() and self._path != "-" and not os.path.lexists(self._path):
-                raise KeyboardInterrupt  # and nothing to say about a file that never was
+                raise KeyboardInterrupt  # without a message: the file never existed
             source = _open(self._path, lambda event: self._say(f"{self.name}: {event}"))
             try:
                 yield from self._pieces(source)
@@ -80,10 +82,10 @@ class Follower:
         except InputError as error:
             raise error.in_source(self.name) from None
 
-    def _until_there(self) -> Iterator[Piece]:
-        """A file that somebody is yet to begin is waited for."""
+    def _wait_for_file(self) -> Iterator[Piece]:
+        """Wait for a file that does not exist yet."""
         begun = time.monotonic()
-        has_folder = os.path.isdir(os.path.dirname(self._path) or ".")  # else nobody can begin it
+        has_folder = os.path.isdir(os.path.dirname(self._path) or ".")  # else the file cannot appear
         waiting = self._follow and self._path != "-" and has_folder and not os.path.lexists(self._path)
         if waiting:
             self._say(f"{self.name}: not there yet, waiting for it")
@@ -115,41 +117,41 @@ class Follower:
             yield Piece(self._line, b"")
             source.wait()
         if self._stopped():
-            yield from self._last_look(source)
+            yield from self._last_lines(source)
         yield from self._unfinished()
 
-    def _last_look(self, source: "_Pipe | _GrowingFile") -> Iterator[Piece]:
-        """What came before the end of the watch, but after the last look, still counts."""
+    def _last_lines(self, source: "_Pipe | _GrowingFile") -> Iterator[Piece]:
+        """Yield lines that arrived after the last poll but before the stop."""
         yield from self._lines(source.read() or b"")
         left = source.unread()
         if left:
-            self._rest = []  # not unfinished, only not read
+            self._kept = []  # the line may be complete, but was not read
             self._say(f"{self.name}: stopped {left:,} bytes before its present end")
 
     def _lines(self, data: bytes) -> Iterator[Piece]:
-        """The lines that ``data`` completes; what is left begins the next."""
-        if self._line == 1 and not self._rest:
+        """Yield the lines that ``data`` completes, and keep the remainder."""
+        if self._line == 1 and not self._kept:
             _reject_binary(data)
         cut = data.rfind(b"\n") + 1
         if not cut:
             self._keep(data)
             return
-        text = b"".join((*self._rest, data[:cut]))
-        self._rest, self._rest_size = [], 0
+        text = b"".join((*self._kept, data[:cut]))
+        self._kept, self._kept_size = [], 0
         yield Piece(self._line, self._unmarked(text))
         self._line += text.count(b"\n")
         self._keep(data[cut:])
 
     def _keep(self, data: bytes) -> None:
         if data:
-            self._rest.append(data)
-            self._rest_size += len(data)
-        if self._rest_size > MAX_LINE:
+            self._kept.append(data)
+            self._kept_size += len(data)
+        if self._kept_size > MAX_LINE:
             raise InputError(f"a line of more than {MAX_LINE >> 20} MiB", where=f"line {self._line}")
 
     def _unfinished(self) -> Iterator[Piece]:
-        text = b"".join(self._rest)
-        self._rest, self._rest_size = [], 0
+        text = b"".join(self._kept)
+        self._kept, self._kept_size = [], 0
         if text:
             yield Piece(self._line, self._unmarked(text), unfinished=True)
 
@@ -158,7 +160,7 @@ class Follower:
 
 
 def _reject_binary(data: bytes) -> None:
-    """Say at once what waiting for the end of a line would only hide."""
+    """Raise ``InputError`` for binary data, instead of waiting for the end of a line."""
     try:
         if "\0" not in codecs.getincrementaldecoder("utf-8")().decode(data[:64]):
             return
@@ -175,7 +177,7 @@ def _open(path: str, say: Callable[[str], None]) -> "_Pipe | _GrowingFile":
             return _Pipe(os.dup(sys.stdin.fileno()))
         except (AttributeError, ValueError, OSError):
             raise InputError("it is closed") from None
-    # Not to wait for the writer of a named pipe here, where Ctrl-C would not be heard.
+    # O_NONBLOCK: a blocking open of a named pipe would wait for its writer and ignore Ctrl-C.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
@@ -187,7 +189,7 @@ def _open(path: str, say: Callable[[str], None]) -> "_Pipe | _GrowingFile":
 
 
 class _Pipe:
-    """A pipe, a socket, a terminal: over when its writers are gone."""
+    """A pipe, socket or terminal. It ends when all its writers have closed it."""
 
     grows = False
 
@@ -195,7 +197,7 @@ class _Pipe:
         self._fd = fd
 
     def read(self) -> bytes | None:
-        """What there is; nothing if that would mean to wait; None at the end."""
+        """Return the available bytes, an empty string if there are none yet, or None at the end."""
         if not self._ready(0):
             return b""
         try:
@@ -204,19 +206,16 @@ class _Pipe:
             return b""
 
     def begins_again(self) -> bool:
-        """A pipe never does."""
         return False
 
     def unread(self) -> int:
-        """Nobody can tell."""
-        return 0
+        return 0  # unknown
 
     def wait(self) -> None:
-        """Until there is something, but not for long."""
+        """Wait for data, at most POLL seconds."""
         self._ready(POLL)
 
     def close(self) -> None:
-        """Let go of it."""
         os.close(self._fd)
 
     def _ready(self, seconds: float) -> bool:
@@ -224,7 +223,7 @@ class _Pipe:
 
 
 class _GrowingFile:
-    """A regular file: it has no end, but it can be cut back or replaced."""
+    """A regular file, which has no end but can be truncated or replaced."""
 
     grows = True
 
@@ -234,10 +233,10 @@ class _GrowingFile:
         self._say = say
         self._offset = 0
         self._before = b""  # the last bytes read
-        self._told_gone = False
+        self._said_gone = False
 
     def read(self) -> bytes:
-        """What there is, nothing at the present end, and nothing of a file that is not the one that was read."""
+        """Return new bytes; an empty string at the present end, or if the file was replaced."""
         if self._is_another():
             return b""
         data = os.pread(self._fd, CHUNK, self._offset)
@@ -246,9 +245,9 @@ class _GrowingFile:
         return data
 
     def begins_again(self) -> bool:
-        """Asked at the end of the file: was it cut back, or is there a new one of this name with something in it?
+        """Return whether the file was truncated, or a new file of its name has content. Called at the end of the file.
 
-        A new file that is still empty can wait: until the writer turns to it, more may come in the old one.
+        A new file is ignored while it is empty, because the writer may still append to the old one.
         """
         if self._is_another():
             self._say(TRUNCATED)
@@ -260,35 +259,33 @@ class _GrowingFile:
         return True
 
     def unread(self) -> int:
-        """How many bytes are there that were not read."""
+        """Return the number of bytes not read yet."""
         return max(0, os.fstat(self._fd).st_size - self._offset)
 
     def wait(self) -> None:
-        """A moment."""
         time.sleep(POLL)
 
     def close(self) -> None:
-        """Let go of it."""
         os.close(self._fd)
 
     def _is_another(self) -> bool:
-        """Are the bytes before the place that was reached no longer those that were read?"""
+        """Return whether the bytes before the present offset have changed since they were read."""
         return os.pread(self._fd, len(self._before), self._offset - len(self._before)) != self._before
 
     def _replaced(self) -> bool:
-        """Does the name stand for another file by now? One that has all that was read, too, is just taken over."""
+        """Return whether another file has the name. A file with everything read so far is taken over silently."""
         try:
             new, old = os.stat(self._path), os.fstat(self._fd)
             if os.path.samestat(new, old) or not stat.S_ISREG(new.st_mode) or not new.st_size:
                 return False
-            if old.st_size > self._offset:  # the last of the old file came after it was read
+            if old.st_size > self._offset:  # the old file grew after it was read
                 return False
             fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            if not self._told_gone:
+            if not self._said_gone:
                 self._say(GONE)
-            self._told_gone = True
+            self._said_gone = True
             return False
         os.close(self._fd)
-        self._fd, self._told_gone = fd, False
+        self._fd, self._said_gone = fd, False
         return self._is_another()

@@ -1,17 +1,17 @@
-"""Forgetting, for runs without end: transactions that can no longer take part in a violation leave the tables.
+"""Forget transactions that can no longer take part in a violation, so that a monitor can run without end.
 
-A transaction may go when it is old enough, every session has it in its past, nothing in its own past still waits for a
-writer, and each value it wrote was overwritten by a later transaction that every session has in its past, too. Nothing
-can be forced before it any more, and whatever would be forced after it is forced after the one that overwrote it. What
-the others know of each other is kept, also where it came through one that goes.
+``monitor`` calls ``forget`` if it has a window. A transaction may be forgotten if it is older than the window and
 
-In real time there is more to look at. Read atomicity asks for the last writer of each session that had ended: one may
-go only if its session wrote the key again, and that is old, too. And who has an unknown outcome and was not read yet
-may still come to have somebody in its past, who stays until then.
+- it is in the past of every session, and nothing in its own past waits for a writer;
+- each value it wrote was overwritten by a later transaction that is also in the past of every session.
 
-What remains is a read of a forgotten value, which waits for ever; a session that begins afterwards and so has nothing
-in its past yet; and a transaction that arrives too late for those who are gone (``Forgotten``). The verdict is then
-left open.
+Then no edge can be forced before it, and every edge after it is also forced after the transaction that overwrote it.
+Paths through forgotten transactions are kept as counts. In real time, RA also asks for the last writer per session that
+had ended; it may be forgotten only if its session wrote the key again before the window. A transaction that may precede
+one of unknown outcome stays until the outcome is known.
+
+A read of a forgotten value waits forever. A session that begins later has nothing in its past, and a transaction may
+arrive too late for the forgotten ones. In these cases the verdict stays open (``ForgottenTransactions``).
 """
 
 from dataclasses import dataclass
@@ -19,39 +19,38 @@ from typing import Any
 
 import numpy as np
 
-from plume_py.checking.stream import ingest_kernels as feed
-from plume_py.checking.stream import level_kernels as judges
-from plume_py.checking.stream import native
+from plume_py.checking.stream import ingest_kernels, level_kernels
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.batch import Batch
+from plume_py.checking.stream.compiled import handle
 from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.history.model import COMMITTED, Bools, Int32s, Int64s
 from plume_py.history.times import NO_TIME
 
-FORGOTTEN = -5  # the source of a read whose writer is gone
+FORGOTTEN = -5  # the source of a read whose writer was forgotten
 
 
 @dataclass
-class Forgotten:
-    """Those who are gone: how many, and the latest times that matter of them and of those who stand for them."""
+class ForgottenTransactions:
+    """The number of forgotten transactions, their latest times, and what they leave undecided."""
 
     transactions: int = 0
     operations: int = 0
-    begin: int = NO_TIME  # who had ended before this comes too late
-    end: int = NO_TIME  # who reads and did not begin after this may lack whom it has to see
-    latecomers: int = 0  # so many did
-    new_sessions: int = 0  # so many began afterwards
+    begin: int = NO_TIME  # a transaction that ended before this arrives too late
+    end: int = NO_TIME  # a reader that did not begin after this may miss a writer that it must see
+    latecomers: int = 0  # transactions that arrived too late
+    new_sessions: int = 0  # sessions that began after the first transaction was forgotten
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to say of a verdict."""
+        """Notes for the result."""
         if not self.transactions:
             return ()
         return (f"{self.transactions:,} transactions were forgotten; what was shown is not all there may be",)
 
     @property
     def doubt(self) -> str | None:
-        """Why a level that nothing has broken may be broken all the same."""
+        """The reason why a level without a violation is undecided, or None."""
         if self.latecomers:
             return f"{self.latecomers:,} transactions arrived after others of their time had been forgotten"
         if self.new_sessions:
@@ -59,7 +58,7 @@ class Forgotten:
         return None
 
     def add(self, m: State, survivors: Int64s, window: int, operations: int) -> None:
-        """All of ``m`` but the survivors."""
+        """Count all transactions of ``m`` except the survivors."""
         txns = int(m.n[tables.TXNS])
         gone = np.ones(txns, bool)
         gone[survivors] = False
@@ -70,33 +69,35 @@ class Forgotten:
             self.begin = max(self.begin, int(np.max(m.begin[:txns][gone])))
             self.end = max(self.end, int(np.max(m.end[old], initial=NO_TIME)))
 
-    def meet(self, batch: Batch, m: State) -> None:
-        """Some arrive: who of them comes too late?"""
+    def count_latecomers(self, batch: Batch, m: State) -> None:
+        """Count the committed transactions of a batch that arrive too late for the forgotten ones."""
         counts = (batch.status == COMMITTED) & (self.transactions > 0)
         late = (batch.end > NO_TIME) & (batch.end < self.begin)
-        if m.levels[judges.RA]:
+        if m.levels[level_kernels.RA]:
             late |= (batch.begin > NO_TIME) & (batch.begin <= self.end)
         self.latecomers += int(np.count_nonzero(counts & late))
 
 
 def forget(m: State, window: int) -> tuple[State, Int64s]:
-    """Smaller tables, without what may go; and which transactions are left, oldest first."""
+    """Return smaller tables and the transactions left in them (their old numbers), oldest first."""
     txns = int(m.n[tables.TXNS])
-    rows = {layer: _known_rows(m, layer) for layer in range(LAYERS) if layer == 0 or m.levels[layer]}
-    unsettled = _unsettled(m, rows[0])
+    rows = {layer: _all_counts(m, layer) for layer in range(LAYERS) if layer == 0 or m.levels[layer]}
+    unsettled = _has_waiting_past(m, rows[0])
     keep = unsettled | ~_overwritten(m, rows[0], window)
     if m.n[tables.REAL_TIME]:
-        keep |= _before_unknown(m, rows[0])
+        keep |= _may_precede_unknown(m, rows[0])
     keep[max(0, txns - window) :] = True
     if m.n[tables.INIT_TXN] >= 0:
         keep[m.n[tables.INIT_TXN]] = True
-    keep[_sources(m, keep & unsettled)] = True
+    reads = m.read[: int(m.n[tables.READS])]
+    sources = reads[(keep & unsettled)[reads[:, tables.READER]], tables.SOURCE]
+    keep[sources[sources >= 0]] = True
     survivors = np.flatnonzero(keep)
-    return _smaller(m, survivors, rows), survivors
+    return _compacted(m, survivors, rows), survivors
 
 
-def _known_rows(m: State, layer: int) -> Int32s:
-    """What each transaction knows, late news included: a node of a tree tells what holds from its position on."""
+def _all_counts(m: State, layer: int) -> Int32s:
+    """Return the counts of each transaction in a layer, as (transactions, sessions), with late updates applied."""
     rows = m.row[layer, : int(m.n[tables.TXNS])].copy()
     for s in range(int(m.n[tables.SESSIONS])):
         if m.has_late[layer, s]:
@@ -110,8 +111,8 @@ def _members(m: State, s: int) -> Int32s:
     return m.pool[offset : offset + length]
 
 
-def _unsettled(m: State, rows: Int32s) -> Bools:
-    """Which transactions have a read in their past, or of their own, that waits for its writer."""
+def _has_waiting_past(m: State, rows: Int32s) -> Bools:
+    """Return which transactions have a read that waits for its writer, themselves or in their past."""
     txns, sessions = len(rows), int(m.n[tables.SESSIONS])
     reads = m.read[: int(m.n[tables.READS])]
     waiting = reads[reads[:, tables.SOURCE] == tables.WAITS, tables.READER]
@@ -121,14 +122,14 @@ def _unsettled(m: State, rows: Int32s) -> Bools:
     return np.asarray(own | np.any(rows[:, :sessions] >= first, axis=1))
 
 
-def _before_unknown(m: State, rows: Int32s) -> Bools:
-    """Which transactions may yet turn out to come before one of unknown outcome: if somebody reads from that.
+def _may_precede_unknown(m: State, rows: Int32s) -> Bools:
+    """Return which transactions would precede one of unknown outcome if a committed transaction read from it.
 
-    Its beginning counts only then; those who had ended before are in its past from then on, with all in theirs.
+    The begin of the unknown one counts only then. Transactions that ended before it are in its past from then on.
     """
     txns, sessions = len(rows), int(m.n[tables.SESSIONS])
     status, live, session, position = (
-        m.txn[:txns, column] for column in (tables.STATUS, tables.LIVE, tables.SESSION, tables.POSITION)
+        m.txn[:txns, column] for column in (tables.STATUS, tables.PARTICIPATES, tables.SESSION, tables.POSITION)
     )
     begin, end = m.begin[:txns], m.end[:txns]
     found = np.zeros(txns, bool)
@@ -141,64 +142,58 @@ def _before_unknown(m: State, rows: Int32s) -> Bools:
 
 
 def _overwritten(m: State, rows: Int32s, window: int) -> Bools:
-    """Which transactions are in everybody's past, together with those that overwrote all they wrote."""
+    """Return which transactions are in the past of every session, as are overwrites of all their writes."""
     txns, sessions = len(rows), int(m.n[tables.SESSIONS])
     txn = m.txn[:txns]
     session, position = txn[:, tables.SESSION], txn[:, tables.POSITION]
-    past = position <= np.min(m.now[0, :sessions, :sessions], axis=0)[session]
+    past = position <= np.min(m.last_row[0, :sessions, :sessions], axis=0)[session]
     ops = int(m.n[tables.OPS])
     owner = np.repeat(np.arange(txns), np.diff(m.txn[: txns + 1, tables.FIRST_OP]))
-    written = np.flatnonzero((m.op_kind[:ops] & tables.LAST != 0) & (txn[owner, tables.LIVE] == 1) & past[owner])
+    written = np.flatnonzero(
+        (m.op_kind[:ops] & tables.LAST != 0) & (txn[owner, tables.PARTICIPATES] == 1) & past[owner]
+    )
     owner, key = owner[written], m.op[written, tables.KEY].astype(np.int64)
     newest = np.zeros(int(m.n[tables.KEYS]), np.int64)
     np.maximum.at(newest, key, owner)
     by = newest[key]
     safe = (by != owner) & (rows[by, session[owner]] >= position[owner])
-    if m.levels[judges.RA]:  # which looks at what the own session wrote, besides
+    if m.levels[level_kernels.RA]:  # RA also looks at the writers in the reader's own session
         here = key * sessions + session[owner]
         _, index = np.unique(here, return_inverse=True)
         last = np.zeros(len(here), np.int64)
-        stands_in = np.ones(len(owner), bool)
-        if m.n[tables.REAL_TIME]:  # and at what others wrote who had ended
-            stands_in = (owner < txns - window) & (m.end[owner] > NO_TIME)
-        np.maximum.at(last, index[stands_in], owner[stands_in])
+        old_writers = np.ones(len(owner), bool)
+        if m.n[tables.REAL_TIME]:  # and at writers in other sessions that had ended
+            old_writers = (owner < txns - window) & (m.end[owner] > NO_TIME)
+        np.maximum.at(last, index[old_writers], owner[old_writers])
         safe &= last[index] > owner
     past[owner[~safe]] = False
     return np.asarray(past)
 
 
-def _sources(m: State, readers: Bools) -> Int32s:
-    """From whom these read."""
-    reads = m.read[: int(m.n[tables.READS])]
-    sources = reads[readers[reads[:, tables.READER]], tables.SOURCE]
-    return np.asarray(sources[sources >= 0])
-
-
-def _smaller(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
-    """The tables with these transactions only, all of them numbered anew."""
+def _compacted(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
+    """Return tables that contain only the survivors, renumbered."""
     sessions = int(m.n[tables.SESSIONS])
     levels = [bool(level) for level in m.levels]
     initial = int(m.n[tables.INITIAL_CODE]) if m.n[tables.HAS_INITIAL] else None
     small = new_state(levels, initial, bool(m.n[tables.INIT_TXN] >= 0), bool(m.n[tables.REAL_TIME]))
     lengths = m.txn[survivors + 1, tables.FIRST_OP] - m.txn[survivors, tables.FIRST_OP]
     small = with_room(small, len(survivors), int(np.sum(lengths)), sessions)
-    for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
+    for entry in (tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
         small.n[entry] = m.n[entry]
     small.broken[:] = m.broken
-    handle = native.handle(small)
+    native = handle(small)
     for s in range(sessions):
-        tables.open_session(handle, s)
+        tables.open_session(native, s)
     small.begin[: len(survivors)], small.end[: len(survivors)] = m.begin[survivors], m.end[survivors]
     number = np.full(len(rows[0]) + 1, FORGOTTEN, np.int32)
     number[survivors] = np.arange(len(survivors))
-    _copy_transactions(m, small, handle, survivors, number)
+    _copy_transactions(m, small, native, survivors, number)
     _copy_orders(m, small, survivors, rows)
-    feed.reindex(handle)
+    ingest_kernels.reindex(native)
     return small
 
 
-def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, number: Int32s) -> None:
-    """Transactions, their operations, and their reads, which keep their order."""
+def _copy_transactions(m: State, small: State, native: Any, survivors: Int64s, number: Int32s) -> None:
     at_op = at_read = 0
     for t, old in enumerate(survivors.tolist()):
         ops = slice(int(m.txn[old, tables.FIRST_OP]), int(m.txn[old + 1, tables.FIRST_OP]))
@@ -210,7 +205,7 @@ def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, n
         small.txn[t, [tables.EDGE, tables.OUT, tables.READ_BY, tables.SEEN]] = -1
         small.op_kind[at_op : at_op + length] = m.op_kind[ops]
         for i, (x, v) in enumerate(m.op[ops].tolist()):
-            small.op[at_op + i] = _copy_version(m, small, handle, x, v, number)
+            small.op[at_op + i] = _copy_version(m, small, native, x, v, number)
         reads[:, tables.OP] += at_op - ops.start
         reads[:, tables.READER] = t
         sources = reads[:, tables.SOURCE]
@@ -222,12 +217,13 @@ def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, n
     small.n[[tables.TXNS, tables.OPS, tables.READS]] = len(survivors), at_op, at_read
 
 
-def _copy_version(m: State, small: State, handle: Any, x: int, v: int, number: Int32s) -> tuple[int, int]:
-    key = int(tables.intern_key(handle, int(m.key_code[x])))
+def _copy_version(m: State, small: State, native: Any, x: int, v: int, number: Int32s) -> tuple[int, int]:
+    """Add the key and version to the new tables if they are missing; return their numbers."""
+    key = int(tables.intern_key(native, int(m.key_code[x])))
     small.key[key, tables.USE] = m.key[x, tables.USE]
     before = int(small.n[tables.VERSIONS])
-    version = int(tables.intern_version(handle, key, int(m.version_value[v])))
-    if version == before:  # it is new there
+    version = int(tables.intern_version(native, key, int(m.version_value[v])))
+    if version == before:  # new in the small tables
         small.version[version, [tables.FINAL, tables.WRITTEN]] = m.version[v, [tables.FINAL, tables.WRITTEN]]
         for column in (tables.WRITER, tables.SECOND, tables.SEEN_BY):
             small.version[version, column] = max(-1, number[m.version[v, column]])
@@ -235,7 +231,6 @@ def _copy_version(m: State, small: State, handle: Any, x: int, v: int, number: I
 
 
 def _copy_orders(m: State, small: State, survivors: Int64s, rows: dict[int, Int32s]) -> None:
-    """Positions count only those that are left, and so do the rows."""
     sessions = int(m.n[tables.SESSIONS])
     for s in range(sessions):
         members = _members(m, s)
@@ -245,4 +240,4 @@ def _copy_orders(m: State, small: State, survivors: Int64s, rows: dict[int, Int3
         small.txn[mine, tables.POSITION] = rank[m.txn[survivors[mine], tables.POSITION]]
         for layer, known in rows.items():
             small.row[layer, : len(survivors), s] = rank[known[survivors, s]]
-            small.now[layer, :sessions, s] = rank[m.now[layer, :sessions, s]]
+            small.last_row[layer, :sessions, s] = rank[m.last_row[layer, :sessions, s]]

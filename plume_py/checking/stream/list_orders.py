@@ -1,30 +1,35 @@
-"""What lists show beyond the last element that others appended, while they arrive.
+"""Check list reads while they arrive, and force the orders of writers that lists show.
 
-That last element is resolved by the kernels like any read. The rest is done here, read by read: what a list shows of
-its reader's own appends, and, as soon as all its elements have arrived, whether every writer stands in it as a whole,
-and how it goes together with the longest list of its key. Mostly it is a beginning of that one, or adds a few elements
-to it, and then only these are looked at.
+``monitor`` calls ``ListOrders.take`` for each transaction. The kernels resolve the last element appended by another
+transaction, like any read. This module checks the other elements:
 
-From the longest list the order of the writers follows, at every level: each one in it comes before the next, and
-whoever is not in it comes after all that are. The latter changes when the list grows; so that this does not cost a step
-for each pair of a list and a writer that it does not show, those writers wait until the list has grown by as many as
-they are. ``finish`` makes up for it.
+- a list ends with all appends that its reader made before, once and in order;
+- when all elements have arrived, each writer's appends are consecutive, and the list is a prefix of the longest list
+  of its key, or the other way round. Usually only the new elements are examined.
+
+Each writer in the longest list precedes the next, at every level, and all precede the writers that it does not show.
+Adding the latter edges after each growth would cost a step per pair of list and writer. They are added once the list
+has grown by as many writers as it does not show; ``finish`` adds the others.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from plume_py.checking.stream import forced_edge_kernels as forcing
-from plume_py.checking.stream import level_kernels as judges
+from plume_py.checking.stream import level_kernels
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream.list_reference import NO_CODES, Reference
 from plume_py.checking.stream.state import State
 from plume_py.history.model import Int64s
 
-# Kinds of events that only lists have: one that is wrong by itself, and one that contradicts another.
+# Kinds of events of lists: a wrong list, and a list that contradicts another.
 WRONG_LIST, CONTRADICTING_LISTS = 20, 21
+
+NO_CODES = np.empty(0, np.int64)
+
+# From an element to its writer and all that this writer appended to the key, in order.
+Appended = Callable[[int], "tuple[int, list[int]]"]
 
 
 @dataclass
@@ -34,54 +39,127 @@ class ListRead:
     op: int
     reader: int
     key: int
-    codes: Int64s  # its elements
-    part: Int64s  # those that others appended
-    own: Int64s  # if its reader had appended to it before: all that it ever appends
-    own_fits: bool  # it shows the appends that its reader had made, at the end, and no others of its own
-    sound: bool = True  # so it does, and none of an aborted transaction
-    clean: bool = False  # it is complete and right by itself, so that it fixes an order of writers
-    missing: int = 0  # how many of its elements have not arrived
-    blamed: set[int] = field(default_factory=set)  # transactions that show what is wrong with it
+    codes: Int64s  # all elements
+    others: Int64s  # the elements that other transactions appended
+    own_appends: Int64s  # all appends of the reader, if it appended before this read
+    own_fits: bool  # it ends with the reader's appends so far, and contains no other ones
+    sound: bool = True  # ``own_fits``, and no element is of an aborted transaction
+    correct: bool = False  # complete and correct, so it shows an order of writers
+    awaited: int = 0  # number of elements that have not arrived
+    blamed: set[int] = field(default_factory=set)  # the transactions that show its error
 
     @property
     def extent(self) -> Int64s:
-        """All that must come first in the order of the key."""
-        return np.concatenate((self.part, self.own)) if len(self.own) else self.part
+        """The elements that come first in the order of the key. All appends of the reader come last."""
+        return np.concatenate((self.others, self.own_appends)) if len(self.own_appends) else self.others
+
+
+@dataclass
+class ListTail:
+    """The elements of a list behind the longest list so far: blocks of appends, one per writer."""
+
+    writers: list[int] = field(default_factory=list)
+    ends: list[bool] = field(default_factory=list)  # per element: whether it is its writer's last append
+    missing: list[int] = field(default_factory=list)  # further appends of the last writer, which the list does not show
+    blamed: set[int] = field(default_factory=set)  # writers with repeated, split, swapped or missing appends
+
+
+@dataclass
+class LongestList:
+    """The longest correct list of one key, as codes of its elements. All other lists must be prefixes of it.
+
+    It includes all appends of its reader if it shows any of them, so the reader is its last writer. Lists only grow.
+    """
+
+    number: int = -1  # of the list in ``ListOrders.reads``
+    codes: Int64s = field(default_factory=lambda: NO_CODES)
+    members: set[int] = field(default_factory=set)  # the same as a set
+    ends: list[bool] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    writers: set[int] = field(default_factory=set)
+    last: int = -1  # the last writer
+    unseen: dict[int, None] = field(default_factory=dict)  # ordered set: the key's other participating writers
+    new_writers: int = 0  # new last writers since all unseen writers were ordered after the last one
+    shown: int = 0  # length of the prefix that reads have shown; excludes own appends of the last reader
+
+    def agreement(self, codes: Int64s) -> int:
+        """Return the length of the common prefix of ``codes`` and this list."""
+        both = min(len(codes), len(self.codes))
+        differ = np.flatnonzero(codes[:both] != self.codes[:both])
+        return int(differ[0]) if differ.size else both
+
+    def tail(self, codes: Int64s, appended: Appended) -> ListTail:
+        """Return what ``codes``, of which this list is a prefix, contains behind it.
+
+        Each writer's appends must be consecutive and in order. The last writer's may be incomplete (TAP-f).
+        """
+        tail = ListTail(missing=self.missing)
+        owner = self.last
+        shown: set[int] = set()
+        for code in codes[len(self.codes) :].tolist():
+            if tail.missing and tail.missing[0] == code:
+                tail.missing = tail.missing[1:]
+            else:
+                writer, block = appended(code)
+                if code in shown or code in self.members:
+                    tail.blamed.add(writer)
+                    continue
+                if tail.missing:
+                    tail.blamed |= {owner, writer}
+                if block[0] != code:
+                    tail.blamed.add(writer)
+                tail.missing = block[block.index(code) + 1 :]
+                tail.writers.append(writer)
+                owner = writer
+            shown.add(code)
+            tail.ends.append(not tail.missing)
+        return tail
+
+    def grow(self, number: int, codes: Int64s, tail: ListTail) -> None:
+        """Make list ``number`` with these elements the longest."""
+        self.members.update(codes[len(self.codes) :].tolist())
+        self.number, self.codes, self.missing = number, codes, tail.missing
+        self.ends += tail.ends
+        self.writers.update(tail.writers)
+        self.last = tail.writers[-1] if tail.writers else self.last
+        self.new_writers += len(tail.writers)
+        for writer in tail.writers:
+            self.unseen.pop(writer, None)
 
 
 class ListOrders:
-    """All lists so far, and for each key the longest, of which all others must be a beginning."""
+    """All list reads so far, and the longest list of each key."""
 
     def __init__(self) -> None:
         self.reads: list[ListRead] = []
         self.by_op: dict[int, ListRead] = {}
-        self.shown_by: dict[int, int] = {}  # of unknown outcome, and counted because some list shows it: that list
-        self.waiting = 0  # how many lists hold elements that nobody has appended yet
-        self._references: dict[int, Reference] = {}
-        self._waiting: dict[int, list[int]] = {}  # by element that has not arrived: the lists that show it
+        self.first_list_showing: dict[int, int] = {}  # per transaction of unknown outcome: the first list that shows it
+        self.waiting = 0  # number of lists with elements that have not arrived
+        self._longest: dict[int, LongestList] = {}
+        self._waiting: dict[int, list[int]] = {}  # per version that has not arrived: the lists that show it
         self._m: State
         self._native: Any = None
 
     def take(self, m: State, native: Any, t: int, lists: dict[int, Int64s]) -> None:
-        """Transaction t has arrived, with these lists by operation; ``native`` is m for kernels."""
+        """Take in transaction t with its lists by operation. ``native`` is ``m`` in the form for kernels."""
         self._m, self._native = m, native
-        judges.catch_up(native)
-        self._count_live(t)
+        level_kernels.leave_commit_order(native)
+        self._register_writes(t)
         if m.txn[t, tables.STATUS] == tables.COMMITTED:
             for o, codes in lists.items():
                 self._take_list(self._split(o, t, codes))
         if self._waiting:
-            self._serve(t)
+            self._deliver(t)
 
     def finish(self) -> None:
-        """Nothing more is to come, for now: put all that no list shows behind the lists."""
-        for reference in self._references.values():
-            self._put_last(reference)
+        """Order all writers that the longest lists do not show after the writers that they show."""
+        for longest in self._longest.values():
+            self._put_last(longest)
 
-    # the reader's own appends
+    # Appends of the reader
 
     def _split(self, o: int, t: int, codes: Int64s) -> ListRead:
-        """A list as what others appended and what its reader did, which must stand at the end, once and so far."""
+        """Separate the elements that other transactions appended from the reader's elements."""
         x = int(self._m.op[o, tables.KEY])
         so_far, own = self._appends(t, x, o), self._appends(t, x)
         if not own:
@@ -92,7 +170,7 @@ class ListOrders:
         return ListRead(o, t, x, codes, codes[~mine], np.array(own, np.int64) if so_far else NO_CODES, fits, fits)
 
     def _appends(self, t: int, x: int, before: int | None = None) -> list[int]:
-        """What t appended to x, in its order; if ``before`` is given, only before that operation."""
+        """Return what t appended to key x, in order; if ``before`` is given, only before that operation."""
         m = self._m
         begin, end = m.txn[t : t + 2, tables.FIRST_OP].tolist()
         ops = slice(begin, end if before is None else before)
@@ -100,132 +178,135 @@ class ListOrders:
         appended: list[int] = m.version_value[m.op[ops, tables.VERSION][mine]].tolist()
         return appended
 
-    # elements that arrive
+    # Elements that arrive
 
     def _take_list(self, read: ListRead) -> None:
-        """A list is judged once all its elements have arrived; until then its last one waits like any read."""
+        """Register a list. Check it at once if all its elements have arrived."""
         number = len(self.reads)
         self.reads.append(read)
         self.by_op[read.op] = read
-        reference = self._references.get(read.key)
-        known = 0 if reference is None else min(reference.read, reference.agreement(read.part))
-        versions = dict.fromkeys(self._element(read, code) for code in read.part[known:].tolist())
-        if len(read.part) < len(read.codes):
+        longest = self._longest.get(read.key)
+        known = 0 if longest is None else min(longest.shown, longest.agreement(read.others))
+        versions = dict.fromkeys(self._element(read, code) for code in read.others[known:].tolist())
+        if len(read.others) < len(read.codes):
             for code in self._appends(read.reader, read.key):
                 if code in read.codes:
                     self._element(read, code)
-        if not read.own_fits and (not len(read.part) or self.source(read)):
-            self._note(WRONG_LIST, number)  # else when that has arrived, so that it can be shown
+        if not read.own_fits and (not len(read.others) or self.source(read)):
+            self._report(WRONG_LIST, number)  # else when the source arrives, so that the report can show it
         for v in versions:
             writer = int(self._m.version[v, tables.WRITER])
             if writer < 0:
-                read.missing += 1
+                read.awaited += 1
                 self._waiting.setdefault(v, []).append(number)
             else:
-                self._judge_element(writer, v, number)
-        if read.missing:
+                self._check_element(writer, v, number)
+        if read.awaited:
             self.waiting += 1
         else:
-            self._judge(number)
+            self._check(number)
 
     def _element(self, read: ListRead, code: int) -> int:
-        """The version of an element, which somebody has seen now."""
+        """Return the version of an element, and mark it as read."""
         v = int(tables.intern_version(self._native, read.key, code))
         if self._m.version[v, tables.SEEN_BY] < 0:
             self._m.version[v, tables.SEEN_BY] = read.reader
         if self._m.version[v, tables.SECOND] >= 0:
-            forcing.note(self._native, forcing.AMBIGUOUS, 0, read.reader, v, -1, -1)
+            level_kernels.report_event(self._native, level_kernels.AMBIGUOUS, 0, read.reader, v, -1, -1)
         return v
 
-    def _serve(self, t: int) -> None:
-        """Lists that waited for what t appended."""
+    def _deliver(self, t: int) -> None:
+        """Check the lists that waited for appends of t."""
         m = self._m
         for o in range(int(m.txn[t, tables.FIRST_OP]), int(m.txn[t + 1, tables.FIRST_OP])):
             v = int(m.op[o, tables.VERSION])
             if m.op_kind[o] & tables.WRITES and m.version[v, tables.WRITER] == t:
                 for number in self._waiting.pop(v, ()):
                     read = self.reads[number]
-                    self._judge_element(t, v, number)
+                    self._check_element(t, v, number)
                     if not read.own_fits and v == m.op[read.op, tables.VERSION]:
-                        self._note(WRONG_LIST, number)
-                    read.missing -= 1
-                    if not read.missing:
+                        self._report(WRONG_LIST, number)
+                    read.awaited -= 1
+                    if not read.awaited:
                         self.waiting -= 1
-                        self._judge(number)
+                        self._check(number)
 
-    def _judge_element(self, writer: int, v: int, number: int) -> None:
-        """Whoever appended an element must not have aborted; an unknown outcome counts from now on."""
+    def _check_element(self, writer: int, v: int, number: int) -> None:
+        """Report an element of an aborted writer. Make a writer of unknown outcome participate."""
         m, read = self._m, self.reads[number]
         if m.txn[writer, tables.STATUS] == tables.ABORTED:
             read.sound = False
-            if v != m.op[read.op, tables.VERSION]:  # else the kernels have noted it
+            if v != m.op[read.op, tables.VERSION]:  # else the kernels have reported it
                 read.blamed = {writer}
-                self._note(WRONG_LIST, number)
+                self._report(WRONG_LIST, number)
         elif m.txn[writer, tables.STATUS] == tables.UNKNOWN:
-            self.shown_by.setdefault(writer, number)
-            if not m.txn[writer, tables.LIVE]:
-                judges.activate(self._native, writer)
-                self._append(writer)
+            self.first_list_showing.setdefault(writer, number)
+            if not m.txn[writer, tables.PARTICIPATES]:
+                level_kernels.activate(self._native, writer)
+                self._register_writer(writer)
 
-    # whole lists
+    # Whole lists
 
-    def _judge(self, number: int) -> None:
-        """All elements are there: is the list right by itself, and does it go together with the longest one?"""
+    def _check(self, number: int) -> None:
+        """Check a complete list alone and against the longest list of its key. Extend the longest list."""
         read = self.reads[number]
         if not read.sound:
             return
-        reference = self._references.setdefault(read.key, Reference())
+        longest = self._longest.setdefault(read.key, LongestList())
         codes = read.extent
-        agreed = reference.agreement(codes)
-        if agreed < min(len(codes), len(reference.codes)):
-            self._contradict(number, reference, agreed)
+        agreed = longest.agreement(codes)
+        if agreed < min(len(codes), len(longest.codes)):
+            self._contradict(number, longest, agreed)
             return
-        if len(codes) > len(reference.codes):
-            tail = reference.tail(codes, self._appended(read.key))
+        if len(codes) > len(longest.codes):
+            tail = longest.tail(codes, self._appended(read.key))
             if tail.blamed:
-                self._blame(number, tail.blamed)
+                self._report_blamed(number, tail.blamed)
                 return
-            self._link(reference, tail.writers, number)
-            first = reference.number < 0
-            reference.grow(number, codes, tail)
+            self._link(longest, tail.writers, number)
+            first = longest.number < 0
+            longest.grow(number, codes, tail)
             if first:
-                reference.unseen = dict.fromkeys(self._live_writers(read.key) - reference.writers)
-                reference.behind = len(reference.unseen)
-            if reference.behind >= len(reference.unseen):
-                self._put_last(reference)
-        read.clean = True
-        reference.read = max(reference.read, len(read.part))
-        if len(read.part) and not reference.ends[len(read.part) - 1] and self._seems_final(read):
-            self._note(WRONG_LIST, number)
+                longest.unseen = dict.fromkeys(self._participating_writers(read.key) - longest.writers)
+                longest.new_writers = len(longest.unseen)
+            if longest.new_writers >= len(longest.unseen):
+                self._put_last(longest)
+        read.correct = True
+        longest.shown = max(longest.shown, len(read.others))
+        if len(read.others) and not longest.ends[len(read.others) - 1] and self._seems_final(read):
+            self._report(WRONG_LIST, number)
 
     def _seems_final(self, read: ListRead) -> bool:
-        """Did the kernels take the last element for its writer's last append? It may have appended the same twice."""
+        """Return whether the kernels took the last element for its writer's last append.
+
+        They may be mistaken if the writer appended the same element twice.
+        """
         return bool(self._m.version[self._m.op[read.op, tables.VERSION], tables.FINAL])
 
-    def _contradict(self, number: int, reference: Reference, agreed: int) -> None:
-        """The list is no beginning of the reference, nor the other way round: either it is wrong by itself, or both."""
+    def _contradict(self, number: int, longest: LongestList, agreed: int) -> None:
+        """Report a list that disagrees with the longest one. If the list alone is wrong, report only that."""
         read = self.reads[number]
         appended = self._appended(read.key)
-        blamed = Reference().tail(read.extent, appended).blamed
+        blamed = LongestList().tail(read.extent, appended).blamed
         if blamed:
-            self._blame(number, blamed)
+            self._report_blamed(number, blamed)
             return
-        read.clean = True
-        other = self.reads[reference.number]
-        read.blamed = {appended(int(codes[agreed]))[0] for codes in (read.extent, reference.codes)}
+        read.correct = True
+        other = self.reads[longest.number]
+        read.blamed = {appended(int(codes[agreed]))[0] for codes in (read.extent, longest.codes)}
         read.blamed |= self.source(other)
-        forcing.note(self._native, CONTRADICTING_LISTS, 0, read.reader, other.reader, -1, number)
+        level_kernels.report_event(self._native, CONTRADICTING_LISTS, 0, read.reader, other.reader, -1, number)
 
-    def _blame(self, number: int, transactions: set[int]) -> None:
+    def _report_blamed(self, number: int, transactions: set[int]) -> None:
         self.reads[number].blamed |= transactions
-        self._note(WRONG_LIST, number)
+        self._report(WRONG_LIST, number)
 
-    def _note(self, kind: int, number: int) -> None:
+    def _report(self, kind: int, number: int) -> None:
         reader = self.reads[number].reader
-        forcing.note(self._native, kind, 0, reader, reader, -1, number)
+        level_kernels.report_event(self._native, kind, 0, reader, reader, -1, number)
 
     def _appended(self, x: int) -> Any:
-        """Who appended an element of x, and all that this transaction appended to x."""
+        """Return a function from an element of x to its writer and all that this writer appended to x."""
 
         def of(code: int) -> tuple[int, list[int]]:
             writer = self.writer(x, code)
@@ -234,51 +315,50 @@ class ListOrders:
         return of
 
     def writer(self, x: int, code: int) -> int:
-        """Who appended an element that has arrived, or -1."""
+        """Return the transaction that appended an element to x, or -1 if it has not arrived."""
         return int(self._m.version[tables.intern_version(self._native, x, code), tables.WRITER])
 
     def source(self, read: ListRead) -> set[int]:
-        """Whom the list was read from; nobody, if that is the initial state or has not arrived."""
+        """Return the transaction that the list was read from; empty for the initial state or if it has not arrived."""
         return {int(self._m.version[self._m.op[read.op, tables.VERSION], tables.WRITER])} - {-1}
 
-    # orders of writers
+    # Orders of writers
 
-    def _link(self, reference: Reference, writers: list[int], number: int) -> None:
-        """One writer after the other, as the list shows them."""
-        previous = reference.last
+    def _link(self, longest: LongestList, writers: list[int], number: int) -> None:
+        previous = longest.last
         for writer in writers:
             if previous >= 0:
                 self._order(previous, writer, number)
             previous = writer
 
-    def _put_last(self, reference: Reference) -> None:
-        """Whoever the reference does not show comes after all that it shows."""
-        if reference.behind:
-            for writer in reference.unseen:
-                self._order(reference.last, writer, reference.number)
-        reference.behind = 0
+    def _put_last(self, longest: LongestList) -> None:
+        """Order the writers that the longest list does not show after its last writer."""
+        if longest.new_writers:
+            for writer in longest.unseen:
+                self._order(longest.last, writer, longest.number)
+        longest.new_writers = 0
 
-    def _count_live(self, t: int) -> None:
-        """t has arrived: it may write what some list does not show, and so may those from whom it read."""
+    def _register_writes(self, t: int) -> None:
+        """Register t, and the transactions of unknown outcome it read from, as writers of keys with lists."""
         m = self._m
-        if m.txn[t, tables.LIVE]:
-            self._append(t)
+        if m.txn[t, tables.PARTICIPATES]:
+            self._register_writer(t)
         for r in range(int(m.txn[t, tables.FIRST_READ]), int(m.txn[t + 1, tables.FIRST_READ])):
             source = int(m.read[r, tables.SOURCE])
             if source >= 0 and m.txn[source, tables.STATUS] == tables.UNKNOWN:
-                self._append(source)
+                self._register_writer(source)
 
-    def _append(self, u: int) -> None:
-        """The writes of u count from now on."""
+    def _register_writer(self, u: int) -> None:
+        """Order u, which participates from now on, after the longest lists that do not show it."""
         m = self._m
         ops = slice(*m.txn[u : u + 2, tables.FIRST_OP].tolist())
         for x in m.op[ops, tables.KEY][m.op_kind[ops] & tables.LAST != 0].tolist():
-            reference = self._references.get(x)
-            if reference is not None and reference.last >= 0 and u not in reference.writers:
-                reference.unseen[u] = None
-                self._order(reference.last, u, reference.number)
+            longest = self._longest.get(x)
+            if longest is not None and longest.last >= 0 and u not in longest.writers:
+                longest.unseen[u] = None
+                self._order(longest.last, u, longest.number)
 
-    def _live_writers(self, x: int) -> set[int]:
+    def _participating_writers(self, x: int) -> set[int]:
         m, heads = self._m, int(self._m.key[x, tables.HEADS])
         found: set[int] = set()
         if heads >= 0:
@@ -292,6 +372,6 @@ class ListOrders:
         return self._m.pool[offset : offset + length]
 
     def _order(self, before: int, after: int, number: int) -> None:
-        for level in judges.LEVELS:
+        for level in level_kernels.LEVELS:
             if self._m.levels[level]:
-                forcing.order(self._native, level, before, after, -1, number)
+                level_kernels.add_forced_edge(self._native, level, before, after, -1, number)

@@ -1,83 +1,67 @@
-"""The monitor's kernels compiled: each of them just once, and with the tables passed as one pointer.
+"""The monitor's tables as one reference, and its kernels compiled by numba. ``compiled`` imports this module on demand.
 
-All of them take the tables and integers. Left alone, numba would compile a function anew for every mixture of integer
-widths it is called with, and copy a tuple of two dozen arrays at every call: minutes to compile, and slow afterwards.
+All kernels take the tables and integers. Left alone, numba would compile a function again for every mixture of integer
+widths, and copy a tuple of two dozen arrays at every call. That took minutes to compile, and was slow afterwards.
+Therefore the tables are a ``structref``, and each kernel is compiled once, for 64-bit integers.
 """
 
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numba
+from numba.core import types
+from numba.experimental import structref
+
 from plume_py.base.kernels import dispatch
-from plume_py.base.kernels.numba_start import load_numba
-from plume_py.checking.stream import (
-    forced_edge_kernels,
-    ingest_kernels,
-    level_kernels,
-    order_kernels,
-    reachability_kernels,
-    table_kernels,
-    time_kernels,
-)
 from plume_py.checking.stream.state import State
 
-MODULES: tuple[ModuleType, ...] = (
-    table_kernels,
-    reachability_kernels,
-    time_kernels,
-    order_kernels,
-    forced_edge_kernels,
-    level_kernels,
-    ingest_kernels,
-)
-
-# Those that take other arrays, too, and so are compiled when they are called.
-OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
+# These kernels take other arrays, too. They are compiled for the types of their first call.
+OTHER_ARGUMENTS = ("take_batch", "rehash", "mixed")
 
 
-def prepare(work: int, state: State) -> Any:
-    """What to hand to the kernels as their tables; compiles them if ``work``, in loop steps, is worth it."""
-    if dispatch.worth_compiling(work, *MODULES) and isinstance(ingest_kernels.take_all, FunctionType):
-        _compile(state)
-    return handle(state)
+@structref.register
+class StateType(types.StructRef):
+    """The numba type of ``NativeState``."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        return fields  # they are arrays: no literal type has to be widened
 
 
-def handle(state: State) -> Any:
-    """What to hand to the kernels as their tables, as they are now."""
-    if isinstance(ingest_kernels.take_all, FunctionType):
-        return state
-    from plume_py.checking.stream.native_state import NativeState
+class NativeState(structref.StructRefProxy):
+    """A reference to the arrays of a ``State``, built from its fields in order."""
 
-    return NativeState(*state)
+    def __new__(cls, *arrays: Any) -> "NativeState":
+        return structref.StructRefProxy.__new__(cls, *arrays)  # type: ignore[no-any-return]
 
 
-def _compile(state: State) -> None:
-    numba = load_numba()
-    from plume_py.checking.stream.native_state import NativeState
+structref.define_proxy(NativeState, StateType, list(State._fields))
 
-    compiled = dispatch.compiler(*MODULES)
-    plain = {}
-    for module in MODULES:
+
+def compile_kernels(modules: tuple[ModuleType, ...], state: State) -> None:
+    """Replace all kernels of ``modules``, in place, by compiled ones that take a ``NativeState``."""
+    compiled = dispatch.compiler(*modules)
+    plain: dict[str, FunctionType] = {}
+    for module in modules:
         for name, value in list(vars(module).items()):
             if isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 plain[name] = value
                 setattr(module, name, compiled(value))
-    tables = numba.typeof(NativeState(*state))
     done: set[str] = set()
+
+    def compile_one(name: str) -> None:
+        """Compile a kernel for 64-bit integers, after the kernels that it calls, and for no other types."""
+        if name in done:
+            return
+        done.add(name)
+        code = plain[name].__code__
+        for called in code.co_names:
+            if called in plain:
+                compile_one(called)
+        if name not in OTHER_ARGUMENTS:
+            kernel = next(vars(module)[name] for module in modules if name in vars(module))
+            kernel.compile((tables, *[numba.int64] * (code.co_argcount - 1)))
+            kernel.disable_compile()
+
+    tables = numba.typeof(NativeState(*state))
     for name in plain:
-        _compile_one(name, plain, tables, done)
-
-
-def _compile_one(name: str, plain: dict[str, FunctionType], tables: Any, done: set[str]) -> None:
-    """Compile a kernel for 64-bit integers after those that it calls, and for nothing else."""
-    numba = load_numba()
-    if name in done:
-        return
-    done.add(name)
-    code = plain[name].__code__
-    for called in code.co_names:
-        if called in plain:
-            _compile_one(called, plain, tables, done)
-    if name not in OTHER_ARGUMENTS:
-        kernel = next(vars(module)[name] for module in MODULES if name in vars(module))
-        kernel.compile((tables, *[numba.int64] * (code.co_argcount - 1)))
-        kernel.disable_compile()
+        compile_one(name)

@@ -1,7 +1,7 @@
-"""The monitor's tables, and room in them: kernels never grow anything, so everything is made large enough beforehand.
+"""The monitor's tables, the memory reserved in them, and the form in which kernels take them.
 
-Memory that was never touched costs nothing (fresh zeros come from the system as they are needed), so tables may be
-generous.
+``monitor`` calls ``with_room`` before each batch, because kernels never grow an array. Fresh zeros from the operating
+system cost no memory until they are touched, so tables may be generous.
 """
 
 from typing import Any, NamedTuple
@@ -13,20 +13,20 @@ from plume_py.base.errors import LimitError
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.history.model import Int8s, Int32s, Int64s
 
-# Entries of a layer, 4 bytes each: what every transaction knows of every session.
-MOST_KNOWN = 1 << 31
+# Limit for the entries of a layer (4 bytes each): one per transaction and session.
+MOST_ENTRIES = 1 << 31
 
 LAYERS = 4  # the causal order, and one for each of RC, RA, TCC
 EVENTS = 256
-# Forced edges for which there is room, at the least; more of them make the monitor slower, not wrong.
+# Minimum capacity for forced edges. If it is exceeded, the monitor becomes slower; verdicts stay correct.
 EDGES_PER_TXN = 4
 FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS = 64, 512, 4
 
 
 class State(NamedTuple):
-    """All tables; the columns are named in ``table_kernels``."""
+    """All tables of a monitor. ``table_kernels`` names the columns."""
 
-    n: Int64s  # how many there are of everything
+    n: Int64s  # counters and flags
     levels: Int8s  # CI, RC, RA, TCC
     broken: Int8s
     txn: Int32s
@@ -40,31 +40,31 @@ class State(NamedTuple):
     slot: Int32s
     lists: Int64s
     pool: Int32s
-    session: Int32s  # the list of each session's transactions
-    ended: Int32s  # the list of those whose end is known and counts
-    begun: Int32s  # the same for their beginning
-    begin: Int64s  # when each transaction began, or NO_TIME
+    session: Int32s  # per session: the number of the list of its transactions
+    ended: Int32s  # per session: the list of its transactions whose end counts
+    begun: Int32s  # per session: the list of its transactions whose begin counts
+    begin: Int64s  # begin of each transaction, or NO_TIME
     end: Int64s
     key_hash: Int32s
     version_hash: Int32s
     slot_hash: Int32s
-    row: Int32s
+    row: Int32s  # this and the next four: see ``order_kernels``
     late: Int32s
-    most: Int32s
-    now: Int32s  # what each session knows by now
+    late_max: Int32s
+    last_row: Int32s
     has_late: Int8s
     scratch: Int32s
     news: Int32s
-    place: Int32s
+    rank: Int32s
     mark: Int32s
     affected: Int32s
-    free_places: Int32s
+    free_ranks: Int32s
     edge: Int32s
     event: Int32s
 
 
 def new_state(levels: "list[bool]", initial: int | None, init_first: bool, real_time: bool) -> State:
-    """Empty tables for the levels in question (CI, RC, RA, TCC)."""
+    """Return empty tables that check the given ``levels`` of CI, RC, RA, TCC. ``initial``: the initial value's code."""
     count = np.zeros(40, np.int64)
     count[tables.HAS_INITIAL] = initial is not None
     count[tables.INITIAL_CODE] = 0 if initial is None else initial
@@ -98,29 +98,29 @@ def new_state(levels: "list[bool]", initial: int | None, init_first: bool, real_
         slot_hash=_hash(ops),
         row=np.zeros((LAYERS, txns, sessions), np.int32),
         late=np.zeros((LAYERS, txns, sessions), np.int32),
-        most=np.zeros((LAYERS, sessions, sessions), np.int32),
-        now=np.zeros((LAYERS, sessions, sessions), np.int32),
+        late_max=np.zeros((LAYERS, sessions, sessions), np.int32),
+        last_row=np.zeros((LAYERS, sessions, sessions), np.int32),
         has_late=np.zeros((LAYERS, sessions), np.uint8),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
-        place=_rows(LAYERS, txns),
+        rank=_rows(LAYERS, txns),
         mark=np.zeros(txns, np.int32),
         affected=_rows(2, txns),
-        free_places=np.zeros(txns, np.int32),
+        free_ranks=np.zeros(txns, np.int32),
         edge=_rows(txns, 7),
         event=_rows(EVENTS, 6),
     )
 
 
 def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
-    """Room for so many more transactions and operations, and for ``sessions`` altogether."""
+    """Return tables with room for so many more transactions and operations, and for ``sessions`` in all."""
     n = m.n
     txns += int(n[tables.TXNS])
-    if txns * sessions > MOST_KNOWN:
+    if txns * sessions > MOST_ENTRIES:
         raise LimitError(f"{sessions:,} sessions are too many to watch; check the history when it is complete")
     if sessions > m.row.shape[2] or txns > m.row.shape[1]:
         m = _with_rows(m, _grown(txns, m.row.shape[1]), _grown(sessions, m.row.shape[2]))
-    # Reads that waited or were left out of the index, and writes of unknown outcome, may come to count now.
+    # Waiting reads, reads not yet indexed and writes of unknown outcome may need slots, too.
     more = ops + int(n[tables.PENDING] + n[tables.UNKNOWN_OPS] + n[tables.READS] * n[tables.IN_ORDER])
     m = _with_table(m, int(n[tables.OPS]), ops, "op_kind", "op")
     m = _with_table(m, int(n[tables.READS]), ops, "read")
@@ -129,13 +129,13 @@ def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     m = _with_table(m, int(n[tables.SLOTS]), more, "slot", hashed="slot_hash")
     m = _with_table(m, int(n[tables.LISTS]), 3 * (more + sessions), "lists")
     m = _with_table(m, int(n[tables.EDGES]), int(n[tables.EDGES]) + EDGES_PER_TXN * m.row.shape[1], "edge")
-    # A list that doubles leaves at most twice its final room behind; entries are transactions, readers, writers, heads.
+    # A list that doubles its capacity abandons at most twice its final size in the pool.
     entries = 3 * m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
     return _with_table(m, int(n[tables.POOL]), max(0, 4 * entries - int(n[tables.POOL])), "pool")
 
 
 def _with_table(m: State, used: int, more: int, *names: str, hashed: str = "") -> State:
-    """Room for ``more`` rows than are used."""
+    """Return ``m`` with room for ``more`` rows, beyond the ``used`` ones, in the named tables."""
     present = len(getattr(m, names[0]))
     if used + more <= present:
         return m
@@ -149,24 +149,24 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     used, columns = int(m.n[tables.TXNS]), m.row.shape[2]
     row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
     for layer in range(LAYERS):
-        # what was never touched is not to be touched
+        # copying would touch, and so allocate, memory that is still unused
         if layer == 0 or (m.levels[layer] and not m.n[tables.ORDERED + layer]):
             row[layer, :used, :columns] = m.row[layer, :used]
-        if np.any(m.most[layer]):
+        if np.any(m.late_max[layer]):
             late[layer, :used, :columns] = m.late[layer, :used]
-    place = _rows(LAYERS, txns)
-    place[:, :used] = m.place[:, :used]
-    most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
-    most[:, :columns, :columns] = m.most
-    now[:, :columns, :columns] = m.now
+    rank = _rows(LAYERS, txns)
+    rank[:, :used] = m.rank[:, :used]
+    late_max, last_row = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
+    late_max[:, :columns, :columns] = m.late_max
+    last_row[:, :columns, :columns] = m.last_row
     has_late = np.zeros((LAYERS, sessions), np.uint8)
     has_late[:, :columns] = m.has_late
     return m._replace(
         txn=_longer(m.txn, txns + 1, used + 1),
         row=row,
         late=late,
-        most=most,
-        now=now,
+        late_max=late_max,
+        last_row=last_row,
         has_late=has_late,
         session=_longer(m.session, sessions, columns),
         ended=_longer(m.ended, sessions, columns),
@@ -175,10 +175,10 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
         end=_longer(m.end, txns, used),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
-        place=place,
+        rank=rank,
         mark=_longer(m.mark, txns, used),
         affected=_rows(2, txns),
-        free_places=np.zeros(txns, np.int32),
+        free_ranks=np.zeros(txns, np.int32),
     )
 
 
@@ -197,12 +197,12 @@ def _rehashed(m: State, name: str, entries: int) -> Int32s:
 
 
 def _grown(needed: int, present: int) -> int:
-    """At least twice as large, if it has to grow at all: growing must not become the main work."""
+    """Return the new length of a table: at least twice the present one, so that growing does not dominate the cost."""
     return present if needed <= present else max(needed, 2 * present)
 
 
 def _longer(array: "npt.NDArray[Any]", length: int, used: int) -> "npt.NDArray[Any]":
-    """The same with room for ``length`` rows; only those that are used are copied, so that the others cost nothing."""
+    """Return a copy with ``length`` rows. Copy only the ``used`` rows, so that the others take no memory."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[:used] = array[:used]
     return longer
@@ -213,5 +213,5 @@ def _rows(rows: int, columns: int) -> Int32s:
 
 
 def _hash(entries: int) -> Int32s:
-    """At most half full."""
+    """Return an empty hash table that ``entries`` fill at most half."""
     return np.full(1 << (2 * entries - 1).bit_length(), -1, np.int32)

@@ -1,57 +1,62 @@
-"""Kernels for the monitor's tables: hash tables, growing lists in one pool, and what they index.
+"""Kernels for the monitor's tables: hash tables, growing lists in one shared pool, and indexes of readers and writers.
 
-``m`` is a ``State`` (see ``state``): tables with a row per transaction, operation, read, version, key, ... and named
-columns. Room is made before kernels run; they never grow anything.
+All other kernels of the monitor use them. ``m`` is a ``State`` (see ``state``): tables with a row per transaction,
+operation, read, version, key, and so on. This module names their columns. The caller makes room before kernels run, so
+kernels never grow an array.
 """
 
 # mypy: allow-untyped-defs
 
 # Entries of ``m.n``.
-TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, LOST_EVENTS, PENDING, SESSIONS = range(13)
-HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDATES, NEWS = range(13, 20)
+TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, PENDING, SESSIONS = range(12)
+HAS_INITIAL, INITIAL_CODE, INIT_TXN, INITIAL_WRITTEN, NEWS = range(12, 17)
 STAMP, UNKNOWN_OPS = 20, 29
-# Has everything come in commit order so far, so that much can be left undone? And must that be made up for now?
+# IN_ORDER: all edges so far agree with the order of arrival, so readers are not indexed and late checks are skipped.
+# OUT_OF_ORDER: an edge disagreed; ``level_kernels.leave_commit_order`` must do the skipped work.
 IN_ORDER, OUT_OF_ORDER = 30, 31
-# Does real time count?
+# REAL_TIME: whether transactions are also ordered by real time.
 REAL_TIME = 32
-# By level, from 1 on: does it keep a commit order instead of a layer, and how many steps has that taken?
+# Per level, at ORDERED + level and STEPS + level: whether the level keeps a commit order instead of a layer, and the
+# number of steps spent on that order.
 ORDERED, STEPS = 21, 25
 
-# Columns of ``m.txn``. LIVE: its writes count. EDGE, OUT: the last edge forced into it, and out of it. READ_BY: the
-# last read from it. SEEN: a stamp.
-SESSION, POSITION, STATUS, FIRST_OP, FIRST_READ, LIVE, EDGE, OUT, READ_BY, SEEN = range(10)
+# Columns of ``m.txn``. PARTICIPATES: it is committed, or of unknown outcome and read by a committed transaction. EDGE,
+# OUT: the latest forced edge into it, and out of it. READ_BY: the latest read from it. SEEN: the latest
+# reader for which it was checked as a source.
+SESSION, POSITION, STATUS, FIRST_OP, FIRST_READ, PARTICIPATES, EDGE, OUT, READ_BY, SEEN = range(10)
 # Columns of ``m.op``.
 KEY, VERSION = range(2)
-# Columns of ``m.read``. NEXT: another read that waits for the same version, or that is from the same transaction.
-# SAME: the transaction's read of that key before.
-# AFTER_OWN: the transaction itself wrote the key before.
+# Columns of ``m.read``: the reads of committed transactions from other transactions.
+# NEXT: the next read that waits for the same version or, once resolved, the next read from the same transaction.
+# SAME: the transaction's previous read of the key. AFTER_OWN: the transaction wrote the key before this read.
 OP, SOURCE, READER, NEXT, SAME, AFTER_OWN = range(6)
-# Columns of ``m.version``. WAITING: the first read that waits for it. SEEN_BY: a committed reader.
+# Columns of ``m.version``. SECOND: another writer of it. FINAL: whether it is its writer's last write of the key.
+# WAITING: the first read that waits for its writer. SEEN_BY: a committed reader. WRITTEN: its write was reached in
+# program order, so a later read by its writer is not TAP-c.
 VERSION_KEY, WRITER, SECOND, FINAL, WAITING, SEEN_BY, WRITTEN = range(7)
-# Columns of ``m.key``. HEADS: a list of the sessions that write it,
-# each followed by the position of its last writer. USE: as a register or as a list, once known.
-# NEWEST, OLDER: the two live writers that arrived last.
-# The others are stamps with their values.
+# Columns of ``m.key``. HEADS: a list of the sessions that write it, each followed by the position of its last writer.
+# USE: 0 for a register, 1 for a list, -1 until known. NEWEST, OLDER: the two participating writers that arrived last.
+# OWN: the latest writer t, or -2 - t once its write was reached in program order; OWN_VERSION: the version it wrote.
+# READ_IN, LAST_READ: the latest committed reader, and its last read.
 HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE, NEWEST, OLDER = range(8)
-# Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
+# Columns of ``m.slot``: the writers and readers of one key in one session. HEAD: the index of its entry in HEADS.
 # LAST_READER: the position of its last reader.
 SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD, LAST_READER = range(6)
-# Columns of ``m.edge``. EDGE_READ, EDGE_LIST: the read or the list that is the reason, the other being -1.
+# Columns of ``m.edge``, the forced edges. EDGE_READ, EDGE_LIST: the read or the list that forces it; the other is -1.
 EDGE_FROM, EDGE_TO, EDGE_READ, EDGE_LIST, EDGE_LEVEL, NEXT_IN, NEXT_OUT = range(7)
 # Columns of ``m.lists``.
 OFFSET, LENGTH, CAPACITY = range(3)
 
-# ``SOURCE`` of a read, if it is neither a transaction nor INITIAL.
+# ``SOURCE`` of a read whose source is neither a participating transaction nor INITIAL.
 ABORTED_SOURCE, WAITS = -3, -4
 
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 
-# Bits of ``m.op_kind``: it writes; the key holds a list; it is the transaction's last write of the key.
+# Bits of ``m.op_kind``: a write; an operation on a list; the transaction's last write of the key.
 WRITES, OF_LIST, LAST = 1, 2, 4
 
 
 def mixed(a, b):
-    """A hash of two numbers."""
     h = (int(a) * 0x1E3779B97F4A7C15 + int(b) * 0x3F58476D1CE4E5B9) & 0x7FFFFFFFFFFFFFFF
     h ^= h >> 29
     h = (h * 0x14D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
@@ -59,7 +64,7 @@ def mixed(a, b):
 
 
 def intern_key(m, code):
-    """The number of a key."""
+    """Return the number of the key with this code; add the key if it is new."""
     key_hash, key_code = m.key_hash, m.key_code
     mask = len(key_hash) - 1
     at = mixed(code, 1) & mask
@@ -77,7 +82,7 @@ def intern_key(m, code):
 
 
 def intern_version(m, x, value):
-    """The number of a value of key x."""
+    """Return the number of the version of key x that has this value; add the version if it is new."""
     version_hash, version_value, versions = m.version_hash, m.version_value, m.version
     mask = len(version_hash) - 1
     at = mixed(value, x) & mask
@@ -97,7 +102,7 @@ def intern_version(m, x, value):
 
 
 def find_slot(m, x, s, make):
-    """What session s did with key x: the number of that slot, or -1 if there is none and it is not to be made."""
+    """Return the number of the slot of key x and session s. If there is none, add it if ``make``, else return -1."""
     slot_hash, slots = m.slot_hash, m.slot
     mask = len(slot_hash) - 1
     at = mixed(s, x) & mask
@@ -121,14 +126,13 @@ def find_slot(m, x, s, make):
 
 
 def open_session(m, s):
-    """The lists of a new session: all its transactions, and those whose end, or beginning, is known."""
+    """Create the lists of a new session s: its transactions, and those with a known end and a known begin."""
     m.session[s] = new_list(m)
     m.ended[s] = new_list(m)
     m.begun[s] = new_list(m)
 
 
 def new_list(m):
-    """An empty list."""
     number = m.n[LISTS]
     m.n[LISTS] += 1
     m.lists[number, OFFSET] = m.n[POOL]
@@ -138,7 +142,7 @@ def new_list(m):
 
 
 def insert(m, number, at, item):
-    """Put ``item`` into a list, before its entry ``at``; mostly that is its end."""
+    """Insert ``item`` into a list, before entry ``at``. Fast at the end of the list, the usual case."""
     lists, pool = m.lists, m.pool
     length, offset = lists[number, LENGTH], lists[number, OFFSET]
     if length == lists[number, CAPACITY]:
@@ -156,17 +160,16 @@ def insert(m, number, at, item):
 
 
 def at_position(m, s, position):
-    """The transaction that is number ``position``, from 1 on, of session s."""
+    """Return the transaction at ``position`` of session s. Positions count from 1."""
     return m.pool[m.lists[m.session[s], OFFSET] + position - 1]
 
 
 def length_of(m, s):
-    """How many transactions of session s have arrived."""
     return m.lists[m.session[s], LENGTH]
 
 
 def writers_up_to(m, number, position):
-    """How many writers of a list stand at most at ``position`` of their session."""
+    """Return how many transactions of a list are at or before ``position`` of their session."""
     lists, txns, pool = m.lists, m.txn, m.pool
     low, high = 0, lists[number, LENGTH]
     offset = lists[number, OFFSET]
@@ -182,7 +185,7 @@ def writers_up_to(m, number, position):
 
 
 def readers_before(m, number, position):
-    """How many reads of a list belong to transactions before ``position`` of their session."""
+    """Return how many reads of a list belong to transactions before ``position`` of their session."""
     lists, txns, reads, pool = m.lists, m.txn, m.read, m.pool
     low, high = 0, lists[number, LENGTH]
     offset = lists[number, OFFSET]
@@ -198,7 +201,7 @@ def readers_before(m, number, position):
 
 
 def last_writer(m, slot, position):
-    """The last live writer at or before ``position`` of the slot's session, or -1."""
+    """Return the last participating writer of a slot at or before ``position`` of its session, or -1."""
     number = m.slot[slot, WRITERS]
     if number < 0:
         return -1
@@ -207,13 +210,13 @@ def last_writer(m, slot, position):
 
 
 def writes(m, t, x):
-    """Does live t write x?"""
+    """Return whether the participating transaction t writes key x."""
     slot = find_slot(m, x, m.txn[t, SESSION], False)
     return slot >= 0 and last_writer(m, slot, m.txn[t, POSITION]) == t
 
 
 def add_head(m, x, slot):
-    """The slot's session writes x for the first time."""
+    """Add the slot's session to the sessions that write key x (HEADS)."""
     if m.key[x, HEADS] < 0:
         m.key[x, HEADS] = new_list(m)
     number = m.key[x, HEADS]
@@ -223,7 +226,7 @@ def add_head(m, x, slot):
 
 
 def index_writer(m, t, x):
-    """Live t writes x."""
+    """Index the participating transaction t as a writer of key x."""
     if t > m.key[x, NEWEST]:
         m.key[x, OLDER] = m.key[x, NEWEST]
         m.key[x, NEWEST] = t
@@ -241,7 +244,7 @@ def index_writer(m, t, x):
 
 
 def index_reader(m, r):
-    """Read r is resolved."""
+    """Index read r, whose source is known, in the slot of its key and session."""
     reads, txns, slots = m.read, m.txn, m.slot
     t = reads[r, READER]
     slot = find_slot(m, m.op[reads[r, OP], KEY], txns[t, SESSION], True)
@@ -253,7 +256,7 @@ def index_reader(m, r):
 
 
 def rehash(table, first, second):
-    """Fill an empty hash table with the numbers of the pairs (first[i], second[i]), all different."""
+    """Fill an empty hash table with i for each of the distinct pairs (first[i], second[i])."""
     mask = len(table) - 1
     for i in range(len(first)):
         at = mixed(first[i], second[i]) & mask

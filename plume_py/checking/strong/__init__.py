@@ -1,1 +1,1 @@
-"""Strong and mixed levels: PC, PSI, SI, SER, and a level per transaction."""
+"""The strong levels PC, PSI, SI and SER, and declared levels: decide by search, explain by a proof."""

@@ -1,139 +1,229 @@
-"""Find further violations of strong levels: in the remaining history, without the reads behind those found before.
+"""Find further violations of strong levels after the first ones.
 
-Verdicts do not depend on it, and histories that hold never come here; it adds names and counterexamples. It is bounded
-by work, never by time, so that what it finds is the same on every machine; ``complete`` says whether no bound was
-reached.
+``strong.verdicts`` calls this module once it knows that PC, PSI, SI, SER or a declared level is violated. Verdicts do
+not change; the report gains pattern names and counterexamples. Histories without violations never reach this module.
+
+Algorithm: remove the reads that caused the violations found so far, decide the levels again on the reduced history,
+explain its violation, and repeat. Fewer reads allow more commit orders, so every violation of a reduced history is also
+a violation of the whole history. If a weak level is violated, ``consistent_part`` first removes the reads that violate
+it.
+
+Rounds, operations and steps of work bound the search, never seconds: its result is the same on every machine.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+
+import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.without import SubHistory
+from plume_py.checking.graph.subhistory import ReducedHistory
 from plume_py.checking.result import Violation
 from plume_py.checking.steps import StepWriter
-from plume_py.checking.strong.explain.counterexample import Explained, explain
-from plume_py.checking.strong.rest import Rest
+from plume_py.checking.strong.counterexample import Explained, explain
 from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.violation import complete
-from plume_py.history.model import Int8s
-from plume_py.levels import STRONG, weaker_levels
+from plume_py.checking.weak.classify import PatternCounts, name_patterns
+from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.model import READ_LIST, Bools, Int8s
+from plume_py.levels import STRONG, STRONGEST, weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
 
-# Where weak levels are broken: the rest of the history in which they are not, if there is one.
-HealthyPart = Callable[[Limits], SubHistory | None]
+# Computes the part of the history in which the weak levels hold, or returns None.
+ConsistentPart = Callable[[Limits], ReducedHistory | None]
 
-# How often what was found is left out: in large histories less often, so that about so many operations are looked at in
-# all. Counted like that, and not in seconds, the answer is the same on every machine.
+# Number of rounds: at most ROUNDS, and at most so many that about OPERATIONS operations are examined in all.
 ROUNDS = 12
 OPERATIONS = 500_000
-# When each level has had its turn, so many violations are enough.
+# Stop at this number of violations once every level has been decided.
 ENOUGH = 12
-# In a history with more operations than this a look takes a few rounds of inference. Mostly what is wrong shows in the
-# first or second one, and to find that nothing is would cost as much as the decision.
+# In a history with more operations than this, run only a few rounds of inference per decision. Most violations appear
+# in the first or second round, and to find that none is left would cost as much as the decision.
 FEW_OPERATIONS = 20_000
 ROUNDS_OF_INFERENCE = 3
-# Steps of work (see ``Limits``) that it may take: so many, and more for each operation of the history. Ordinary
-# histories take a tenth of it.
+# Bound in steps of work (see ``Limits``): a constant, and more per operation. Ordinary histories need a tenth of it.
 STEPS, STEPS_PER_OPERATION = 500_000_000, 5_000
+# Steps of work per operation that one round of ``consistent_part`` costs.
+WEAK_STEPS_PER_OPERATION = 200
 
 
-class Besides:
-    """Violations of some strong levels, or of a level per transaction: those found, and then further ones."""
+class FurtherViolations:
+    """Violations of some strong levels, or of declared levels: the first ones, then the ones that ``search`` adds.
+
+    ``complete`` says whether the search ended without reaching a bound. ``stopped`` is the time or memory limit that
+    ended it, if any.
+    """
 
     def __init__(self, analysis: Analysis, levels: tuple[str, ...] | Int8s, examples: int) -> None:
-        """``examples``: how many violations of one pattern are to be kept."""
+        """``examples``: number of violations to keep per pattern and level."""
         self.analysis, self.examples = analysis, examples
-        self.rest = Rest(SubHistory(analysis))
-        self.turns = _turns(levels)
+        self.remaining = ReducedHistory(analysis)
+        self.levels_to_decide = _levels_to_decide(levels)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
-        self.complete = True  # no bound kept it from finding a violation
-        self.stopped = ""  # the limit of time or memory that ended it, if any
+        self.complete = True
+        self.stopped = ""
 
     def add(self, explained: Explained) -> None:
-        """Keep a violation, unless there are enough of its pattern at its level: every broken level has one to show."""
+        """Count a violation, and keep it unless its pattern already has enough examples at its level."""
         tap, level = explained.violation.tap, explained.violation.level
         self.counts[tap] += 1
         if sum(each.tap == tap and each.level == level for each in self.violations) < self.examples:
             self.violations.append(self._in_whole_history(explained))
 
-    def search(self, known: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
-        """Look for more, without what was found; where a weak level is broken, in the ``healthy`` part."""
+    def search(self, found: list[Explained], limits: Limits, consistent_part: ConsistentPart | None = None) -> None:
+        """Add violations of the history without the causes of those ``found``, until a bound is reached.
+
+        If a weak level is violated, pass ``consistent_part``: the search then starts from that part.
+        """
         bounded = limits.of_work(STEPS + STEPS_PER_OPERATION * self.analysis.history.operations)
         try:
-            self._search(known, bounded, healthy)
+            self._search(found, bounded, consistent_part)
         except LimitError as error:
             self.complete = False
             if not bounded.is_spent:
                 self.stopped = str(error)
 
-    def _search(self, known: list[Explained], limits: Limits, healthy: HealthyPart | None) -> None:
-        if healthy is not None:
-            part = healthy(limits)
+    def _search(self, found: list[Explained], limits: Limits, consistent_part: ConsistentPart | None) -> None:
+        if consistent_part is not None:
+            part = consistent_part(limits)
             if part is None:
                 return
-            self.rest = Rest(part)
-        turns = len(self.turns)
-        for done in range(self._rounds()):
-            if done >= turns and self.counts.total() >= ENOUGH:
+            self.remaining = part
+        levels = len(self.levels_to_decide)
+        for done in range(max(1, min(ROUNDS, OPERATIONS // max(1, self.analysis.history.operations)))):
+            if done >= levels and self.counts.total() >= ENOUGH:
                 break
-            self._leave_out(known)
+            self._remove_causes(found)
             limits.check()
-            known = self._next(limits)
-            if not known:
+            found = self._next(limits)
+            if not found:
                 return
-            for each in known:
+            for each in found:
                 self.add(each)
         self.complete = False
 
-    def _rounds(self) -> int:
-        return max(1, min(ROUNDS, OPERATIONS // max(1, self.analysis.history.operations)))
-
-    def _leave_out(self, known: list[Explained]) -> None:
-        if known:
-            self.rest.leave_out_reads((each.transactions, each.keys) for each in known)
-        updates = any(each.violation.tap == LOST_UPDATE for each in known)
-        if updates and self.counts[LOST_UPDATE] >= self.examples:
-            self.rest.leave_out_contested()  # where there is one there often are hundreds
+    def _remove_causes(self, found: list[Explained]) -> None:
+        """Remove what the transactions of each violation read from its keys."""
+        if found:
+            history = self.remaining.analysis.history
+            gone = np.zeros(history.operations, np.bool_)
+            for each in found:
+                for t in each.transactions:
+                    ops = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+                    gone[ops] |= (history.op_kind[ops] & 1 == 0) & np.isin(history.op_key[ops], list(each.keys))
+            self.remaining = self.remaining.without(gone)
+        if self.counts[LOST_UPDATE] >= self.examples and any(each.violation.tap == LOST_UPDATE for each in found):
+            # A history with one lost update often has hundreds.
+            gone = _contested_reads(self.remaining.analysis)
+            if np.any(gone):
+                self.remaining = self.remaining.without(gone)
 
     def _next(self, limits: Limits) -> list[Explained]:
-        """Violations in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
-        rest = self.rest.analysis
-        few = ROUNDS_OF_INFERENCE if rest.history.operations > FEW_OPERATIONS else None
-        while self.turns:
-            level = self.turns.popleft()
-            decision = StrongEngine(rest, level, limits=limits, rounds=few).decide()
+        """Return violations of the next level that the remaining history violates, or an empty list.
+
+        A level that the remaining history satisfies is dropped, with all weaker ones: reads only become fewer.
+        """
+        remaining = self.remaining.analysis
+        few = ROUNDS_OF_INFERENCE if remaining.history.operations > FEW_OPERATIONS else None
+        while self.levels_to_decide:
+            level = self.levels_to_decide.popleft()
+            decision = StrongEngine(remaining, level, limits=limits, rounds=few).decide()
             if decision.ok is False:
-                self.turns.append(level)
-                return explain(rest, decision, level, limits)
+                self.levels_to_decide.append(level)
+                return explain(remaining, decision, level, limits)
             if decision.ok is None:
                 self.complete = False
                 limits.check()
-            # What a level does not show, no weaker one does.
+            # A violation that the decision does not find at this level, it finds at no weaker level either.
             if isinstance(level, str) and (decision.ok or few):
-                self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})
+                dropped = {level, *weaker_levels(level)}
+                self.levels_to_decide = deque(other for other in self.levels_to_decide if other not in dropped)
         return []
 
     def _in_whole_history(self, explained: Explained) -> Violation:
-        """With the operations of the whole history, of which the rest has only some."""
+        """Return the violation with the operations that its transactions have in the whole history."""
         writer = StepWriter(self.analysis)
         writer.keys, writer.transactions = dict.fromkeys(explained.keys), set(explained.transactions)
-        argument = explained.argument.renumbered(self.rest.part.number_in_whole)
+        argument = explained.argument.renumbered(self.remaining.number_in_whole)
         old = explained.violation
         whole = complete(writer, old.tap, argument, old.level)
         levels = zip(whole.transactions, old.transactions, strict=True)
-        return replace(whole, transactions=tuple(replace(new, level=seen.level) for new, seen in levels))
+        return replace(whole, transactions=tuple(replace(new, level=shown.level) for new, shown in levels))
 
 
-def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
-    """What to ask the rest about, again and again: every level up to those asked."""
+def _levels_to_decide(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
+    """Return the levels to decide in turn: the given ones and all weaker strong levels, the strongest first and twice.
+
+    Most histories have one violation, and without its reads the strongest level holds.
+    """
     if not isinstance(levels, tuple):
         return deque([levels])
-    asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
-    turns = [level for level in STRONG if level in asked]
-    # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
-    return deque([turns[0], *turns])
+    wanted = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
+    ordered = [level for level in STRONG if level in wanted]
+    return deque([ordered[0], *ordered])
+
+
+def _contested_reads(analysis: Analysis) -> Bools:
+    """Return, by operation, whether it reads a version that its transaction and another reader overwrite.
+
+    Each such read takes part in a lost update.
+    """
+    layout = SolverColumns(analysis, STRONGEST)
+    updates = np.flatnonzero(layout.first_read & (layout.also_writes == 1))
+    readers = np.bincount(layout.read_version[updates], minlength=len(layout.versions))
+    contested = (readers[layout.read_version] > 1) & (layout.also_writes == 1)
+    gone = np.zeros(analysis.history.operations, np.bool_)
+    gone[analysis.reads.read_op[contested]] = True
+    return gone
+
+
+# The part of a history in which the weak levels hold
+
+
+def consistent_part(weak: WeakLevels, level: str, named: PatternCounts, limits: Limits) -> ReducedHistory | None:
+    """Return the history without the reads that violate ``level`` (RC, RA or TCC), or None if that is impossible.
+
+    ``named`` has the patterns of the whole history. Each round removes the reads that they name.
+    """
+    part = ReducedHistory(weak.analysis)
+    while not weak.holds(level):
+        limits.check()
+        limits.spend(WEAK_STEPS_PER_OPERATION * part.analysis.history.operations)
+        gone = _reads_in_patterns(part.analysis, named)
+        if not np.any(gone):
+            return None
+        part = part.without(gone)
+        weak = WeakLevels(part.analysis)
+        named = name_patterns(weak, level)
+    return part
+
+
+def _reads_in_patterns(analysis: Analysis, named: PatternCounts) -> Bools:
+    """Return, by operation, whether it is a read that a weak pattern names.
+
+    If a list read is among them, all list reads of its key are.
+    """
+    history, reads = analysis.history, analysis.reads
+    wrong = np.zeros(history.operations, np.bool_)
+    for pattern, operations in reads.examples.items():
+        if pattern != "j":  # its reads are also in triples k or l
+            wrong[operations] = True
+    wrong[reads.read_op[[triple.r for triples in named.triples.values() for triple in triples]]] = True
+    wrong[reads.read_op[analysis.reads_on_cycles]] = True
+    is_list = history.op_kind == READ_LIST
+    keys = [*history.op_key[wrong & is_list].tolist(), *_keys_on_version_cycles(analysis)]
+    wrong |= is_list & np.isin(history.op_key, keys)
+    return wrong
+
+
+def _keys_on_version_cycles(analysis: Analysis) -> Iterator[int]:
+    """Yield the keys written by transactions that a version order puts on a cycle."""
+    history, ordering = analysis.history, analysis.version_ordering
+    if not ordering.acyclic and analysis.causal.acyclic:
+        inside = np.repeat(ordering.component >= 0, np.diff(history.txn_start))
+        yield from history.op_key[inside & ((history.op_kind & 1) == 1)].tolist()

@@ -1,4 +1,7 @@
-"""Verdicts on strong and declared levels, for ``check``: the weak levels have been looked at already."""
+"""Decide strong and declared levels for ``verdicts``, after the weak levels.
+
+``StrongEngine`` decides each level, ``counterexample`` explains violations, ``further_violations`` adds more.
+"""
 
 from dataclasses import dataclass, field
 
@@ -7,27 +10,26 @@ from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
-from plume_py.checking.strong.explain.counterexample import Explained, explain
-from plume_py.checking.strong.further_violations import Besides, HealthyPart
-from plume_py.checking.strong.solver.answer import Decision
-from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.counterexample import Explained, explain
+from plume_py.checking.strong.further_violations import ConsistentPart, FurtherViolations
+from plume_py.checking.strong.solver.engine import Decision, StrongEngine
 from plume_py.history.model import Int8s
 from plume_py.levels import STRONG, weaker_levels
 
 
 @dataclass
 class StrongVerdicts:
-    """What was found, level by level: counterexamples of what is broken, and how often each pattern was met."""
+    """Verdicts, counterexamples and pattern counts of strong levels."""
 
     verdicts: dict[str, LevelVerdict] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    complete: bool = True  # whether every strong pattern that occurs is among ``counts``
-    stopped: str = ""  # the limit of time or memory that ended the explanation, if any
+    complete: bool = True  # False if ``counts`` may lack a strong pattern
+    stopped: str = ""  # the time or memory limit that ended the explanation, if any
 
 
 def strong_verdicts(analysis: Analysis, levels: list[str], limits: Limits, examples: int) -> StrongVerdicts:
-    """Verdicts on those of ``levels`` that are strong; TCC holds."""
+    """Return the verdicts on the strong levels among ``levels``; TCC holds."""
     decisions: dict[str, Decision] = {}
     for level in STRONG:
         if level in levels:
@@ -36,7 +38,7 @@ def strong_verdicts(analysis: Analysis, levels: list[str], limits: Limits, examp
     found: list[Explained] = []
     stopped = ""
     for level in reversed(STRONG):
-        # A counterexample of a weaker level speaks for this one, too.
+        # A counterexample of a weaker level also violates this one.
         if level in levels and not any(_counts_against(level, each.violation) for each in found):
             new, reason = _explained(analysis, decisions[level], level)
             found, stopped = found + new, stopped or reason
@@ -50,13 +52,13 @@ def _decide(analysis: Analysis, level: str, limits: Limits) -> Decision:
 
 
 def first_violation(analysis: Analysis, level: str, limits: Limits) -> Violation | None:
-    """One violation of PC, PSI, SI or SER, told at a weakest level that it breaks; TCC holds."""
+    """Return one violation of PC, PSI, SI or SER, reported at a weakest level that it violates; TCC holds."""
     found, _ = _explained(analysis, StrongEngine(analysis, level, limits=limits).decide(), level)
     return found[0].violation if found else None
 
 
 def declared_verdict(analysis: Analysis, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
-    """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
+    """Return the verdict on declared levels. No read may be wrong without a cycle, and causality must be acyclic."""
     decision = StrongEngine(analysis, codes, limits=limits).decide()
     found, stopped = _explained(analysis, decision, codes)
     more = _with_more(analysis, codes, found, limits, examples)
@@ -68,15 +70,18 @@ def further_violations(
     analysis: Analysis,
     verdicts: dict[str, LevelVerdict],
     levels: tuple[str, ...] | Int8s,
-    healthy: HealthyPart,
+    consistent_part: ConsistentPart,
     limits: Limits,
     examples: int,
 ) -> StrongVerdicts:
-    """``verdicts`` say "violated" since a weak level is broken: what strong patterns has the ``healthy`` part?"""
-    more = Besides(analysis, levels, examples)
+    """Add the strong patterns of a history that violates a weak level.
+
+    ``verdicts`` already say "violated". The search examines the part that ``consistent_part`` returns.
+    """
+    more = FurtherViolations(analysis, levels, examples)
     if examples:
         with analysis.timed("besides"):
-            more.search([], limits, healthy)
+            more.search([], limits, consistent_part)
     told = {
         level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)), verdict.reason)
         for level, verdict in verdicts.items()
@@ -85,7 +90,6 @@ def further_violations(
 
 
 def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tuple[list[Explained], str]:
-    """Return the counterexamples of a decision, and the limit that ended the explanation, if any."""
     if decision.ok is not False:
         return [], ""
     try:
@@ -97,9 +101,9 @@ def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tu
 
 def _with_more(
     analysis: Analysis, levels: tuple[str, ...] | Int8s, explained: list[Explained], limits: Limits, examples: int
-) -> Besides:
-    """What was found, and what else there is."""
-    more = Besides(analysis, levels, examples)
+) -> FurtherViolations:
+    """Return the first violations and the ones that the search adds."""
+    more = FurtherViolations(analysis, levels, examples)
     for each in explained:
         more.add(each)
     if explained and examples:
@@ -108,7 +112,7 @@ def _with_more(
     return more
 
 
-def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: Besides) -> StrongVerdicts:
+def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: FurtherViolations) -> StrongVerdicts:
     violations = [*(each.violation for each in explained), *more.violations]
     verdicts = {}
     for level, decision in decisions.items():

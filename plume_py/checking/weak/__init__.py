@@ -1,1 +1,1 @@
-"""The weak levels CI, RC, RA and TCC: their axioms decide, the 14 anomalous patterns (TAPs) explain."""
+"""The weak levels CI, RC, RA and TCC: axioms decide them, and 14 anomalous patterns (TAPs) explain violations."""

@@ -1,12 +1,11 @@
-"""Which patterns occur, how often, and where: by triples (t1, t2, t3, x), each with exactly one name.
+"""Find which patterns occur, how often, and in which triples (t1, t2, t3, x). Each triple has exactly one name.
 
-A triple is named by the weakest of RC, RA, TCC whose premise holds for (t2, t3) and whose own commit order puts t1
-before t2: h, k, m if t1 is causally before t2 (as the initial state always is), else i, l, n.
+A triple is named after the weakest of RC, RA and TCC whose premise holds for (t2, t3) and whose commit order puts t1
+before t2. It is h, k or m if t1 is causally before t2 (as the initial state always is), else i, l or n.
 
-An echo is none: a triple whose forced edge t2 -> t1 is causal anyway. Its reader is right, and t1 comes before t2 only
-because something else is wrong. Nothing goes unexplained by that: on a cycle of a level's commit order, echoes can be
-replaced by the causal paths beside them. What is left has a forced edge that is no echo, or is a cycle of causality (g)
-or of that and of version orders, which have names of their own.
+Echoes are skipped: triples whose forced edge t2 -> t1 is causal anyway. There the reader is right, and only another
+violation puts t1 before t2. Nothing remains unexplained: on a cycle of a commit order, causal paths can replace echoes.
+The remaining cycle has another forced edge, or is a causal cycle (g), or one of causal and version orders.
 """
 
 from dataclasses import dataclass
@@ -21,16 +20,16 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import INITIAL, Int32s
 from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
 
-# Candidates kept per name, for the choice of an example.
+# Number of triples kept per name, from which the example is chosen.
 KEPT = 1000
-# The same when clocks come in blocks and names are settled only afterwards.
+# The same if clocks come in blocks, and the names are decided afterwards.
 KEPT_IN_BLOCKS = 1 << 16
-# Steps after which not every triple is looked at any more; the counts are then lower bounds.
+# After this many steps, only some triples are examined; the counts are then lower bounds.
 STEPS, STEPS_PER_OPERATION = 10_000_000, 100
-# How many writers in each session are looked at then, for each read.
+# Number of writers per session examined then, for each read.
 DEPTH = 8
 ALL = 1 << 31
-# Loop steps of plain Python that a triple takes.
+# Loop steps of plain Python per triple.
 STEPS_PER_TRIPLE = 10
 
 NAMES = "hiklmn"
@@ -38,7 +37,7 @@ NAMES = "hiklmn"
 
 @dataclass(frozen=True)
 class Triple:
-    """t3's read ``r`` of some x saw t1, although t2, which also wrote x, comes between; t1 may be INITIAL."""
+    """t3's read ``r`` of some x returned t1's version, although t2 wrote x in between; t1 may be INITIAL."""
 
     t1: int
     t2: int
@@ -48,16 +47,16 @@ class Triple:
 
 @dataclass(frozen=True)
 class PatternCounts:
-    """Counts of every pattern, and some triples of each that has them."""
+    """The count of each pattern, and some of its triples."""
 
     counts: dict[str, int]
     triples: dict[str, list[Triple]]
     exact: bool
-    stopped: str = ""  # the limit of time or memory that kept the patterns from being named, if any
+    stopped: str = ""  # the time or memory limit that was reached before, if any
 
 
 def name_patterns(weak: WeakLevels, strongest: str) -> PatternCounts:
-    """Every pattern that counts against the levels up to ``strongest`` (RC, RA or TCC)."""
+    """Return the patterns that violate the levels up to ``strongest`` (RC, RA or TCC)."""
     analysis = weak.analysis
     counts = dict(analysis.reads.counts)
     if len(analysis.reads_on_cycles):
@@ -79,7 +78,7 @@ def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[s
 
 
 def _possible(analysis: Analysis, cycles: Cycles) -> int:
-    """How many triples there could be, before who knows of whom is asked."""
+    """Return an upper bound of the number of triples, before visibility is examined."""
     reads, writers = analysis.reads, analysis.key_writers
     suspect = reads.read_source < 0
     for component in cycles:
@@ -90,7 +89,7 @@ def _possible(analysis: Analysis, cycles: Cycles) -> int:
 def _search(
     analysis: Analysis, cycles: Cycles, levels: int, depth: int, budget: int
 ) -> tuple[dict[str, int], dict[str, list[Triple]], bool] | None:
-    """None: it is too much."""
+    """Return counts, triples and whether they are exact, or None if ``budget`` is exceeded."""
     reads = analysis.reads
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)

@@ -1,16 +1,14 @@
-"""The kernel that names every violating triple (t1, t2, t3, x). It runs only when some level is violated."""
+"""The kernel that names every violating triple (t1, t2, t3, x). It runs only if a weak level is violated."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import clock_kernels, session_kernels
+from plume_py.checking.graph import clock_kernels, shared_kernels
 from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Spans, Triples, Writers
-from plume_py.checking.weak import edge_kernels
 
 
 def same_cycle(component, a, b):
-    """Do a and b lie on a common cycle?"""
     return component[a] >= 0 and component[a] == component[b]
 
 
@@ -18,14 +16,14 @@ def name_triples(
     reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks, spans: Spans, cycles: Cycles,
     levels, depth, budget, triples: Triples,
 ):  # fmt: skip
-    """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
+    """Find the triples whose t2 is in one block of sessions; return the steps left of ``budget`` (< 0: abandoned).
 
-    Of the writers t2 of x in one session the last ``depth`` that t3 knows of count. The last one decides whether a
-    level is broken, so with a small depth some triples go unseen, but no level goes unexplained.
+    Per session, only the last ``depth`` writers t2 of x that t3 knows of are examined. The last one decides whether a
+    level is violated, so a small depth skips triples but leaves no level without a pattern.
 
-    Echoes, whose t2 is causally before t1 anyway, are left out; for that the block of t2's session is enough.
-    Of the levels, the first ``levels`` count. The names i of ``triples``: 2 * level, + 1 if t1 is not causally before
-    t2, which is known only if the block is whole; else it stays + 0.
+    Echoes, whose t2 is causally before t1, are left out; the block of t2's session suffices for that. The first
+    ``levels`` levels are examined. Names i of ``triples``: 2 * level, + 1 if t1 is not causally before t2. That is
+    known only if the block covers all sessions; otherwise the name remains + 0.
     """
     txn_session, key_writers = clocks.txn_session, writers.txn
     whole = clocks.high - clocks.low == len(clocks.session_start) - 1
@@ -55,7 +53,7 @@ def name_triples(
             if t1 >= 0 and rc[t1] < 0 and ra[t1] < 0 and tcc[t1] < 0:
                 continue
             x = read_key[r]
-            if t1 >= 0:  # only the last read of x from t1 counts: the most is before it
+            if t1 >= 0:  # only the last read of x from t1: it has the most before it
                 later = following[r]
                 while later >= 0 and read_key[later] != x:
                     later = following[later]
@@ -69,7 +67,7 @@ def name_triples(
                 if s < clocks.low or s >= clocks.high:
                     continue
                 horizon = clocks.session_start[s] + row[s - clocks.low]
-                known = edge_kernels.first_from(key_writers, group_start[g], group_start[g + 1], horizon)
+                known = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], horizon)
                 for at in range(max(group_start[g], known - depth), known):
                     t2 = key_writers[at]
                     budget -= 1
@@ -85,8 +83,8 @@ def name_triples(
                         levels > 1
                         and (
                             reads_t2
-                            or session_kernels.precedes(txn_session, t2, t3)
-                            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+                            or shared_kernels.precedes(txn_session, t2, t3)
+                            or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
                         )
                         and (t1 < 0 or same_cycle(ra, t1, t2))
                     ):
@@ -94,7 +92,7 @@ def name_triples(
                     elif levels > 2 and (t1 < 0 or same_cycle(tcc, t1, t2)):
                         level = 2
                     if level < 0 or (t1 >= 0 and t2 < clock_kernels.horizon(clocks, t1, s)):
-                        continue  # it closes no cycle, or is an echo
+                        continue  # no cycle, or an echo
                     name = 2 * level
                     if whole and t1 >= clock_kernels.horizon(clocks, t2, txn_session[t1] if t1 >= 0 else 0):
                         name += 1

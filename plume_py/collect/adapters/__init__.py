@@ -1,1 +1,1 @@
-"""A file per kind of database."""
+"""Adapters, one file per kind of database."""

@@ -1,22 +1,24 @@
-"""A store in memory with a bug to switch on, to see whether it is caught: ``broken:?bug=stale-reads``.
+"""An in-memory store with a bug that tests whether isocheck catches it: ``broken:?bug=stale-reads``.
 
-Without a bug, it is serializable: a transaction reads from the snapshot at its begin and commits only if none of what
-it read or wrote has changed since. Each bug takes one piece away:
+Without a bug the store is serializable. A transaction reads from the snapshot at its begin, and commits only if nothing
+that it read or wrote has changed since. Each bug takes away one piece:
 
-==================  ==================================================================  ===========  ============
-bug                 what goes wrong                                                     still holds  first broken
-==================  ==================================================================  ===========  ============
-stale-snapshot      a snapshot may be old, though not older than what its session saw   SER          SSER
-write-skew          only what was written must be unchanged at the commit               SI           SER
-lost-update         nothing is looked at when committing                                PC           PSI, SI
-lost-causality      some of the newest commits are hidden, not what depends on them     RA           TCC
-lost-session-order  a snapshot may lag behind what the session itself did               RC, CI       RA
-fractured-commits   a commit becomes visible key by key                                 -            RC
-stale-reads         single reads return an older version                                -            RC
-dirty-reads         writes are visible before they commit, and some then abort          -            RC
-==================  ==================================================================  ===========  ============
+==================  ===================================================================  =========  ========
+bug                 effect                                                               satisfied  violated
+==================  ===================================================================  =========  ========
+stale-snapshot      a snapshot may be old, but not older than what its session read      SER        SSER
+write-skew          commit requires only that written keys are unchanged                 SI         SER
+lost-update         commit checks nothing                                                PC         PSI, SI
+lost-causality      some of the newest commits are hidden, but not what depends on them  RA         TCC
+lost-session-order  a snapshot may lack earlier commits of the same session              RC, CI     RA
+fractured-commits   a commit becomes visible key by key                                  -          RC
+stale-reads         single reads return an older version                                 -          RC
+dirty-reads         writes are visible before they commit, and some then abort           -          RC
+==================  ===================================================================  =========  ========
 
-``&chance=0.01`` says how often those strike that are drawn (lost-causality, stale-reads, dirty-reads).
+"satisfied" lists the strongest levels that the store still provides, "violated" the weakest that it does not.
+
+``&chance=0.01`` sets the probability of lost-causality, stale-reads and dirty-reads.
 """
 
 import random
@@ -42,23 +44,23 @@ BUGS = (
     "dirty-reads",
 )
 
-# How often a bug strikes unless the address says so, how far back it reaches, and how long a commit stays half done.
+# Default probability of a bug, number of versions that it reaches back, and seconds that a commit stays half visible.
 CHANCE = 0.3
 REACH = 6
 HALF_DONE = 0.002
 
-# A version: the number of the commit that made it, who committed, and the value.
+# A version: the number of its commit, the client that committed, and the value.
 Version = tuple[int, int, Value]
 
 
 class BrokenAdapter(Adapter):
-    """The store: every version of every key, under one lock."""
+    """The store: all versions of every key, under one lock."""
 
     name = "broken store"
     isolations = promises(BROKEN)
 
     def __init__(self, setup: Setup) -> None:
-        """``broken:?bug=NAME&seed=N&chance=P``."""
+        """Accept an address such as ``broken:?bug=NAME&seed=N&chance=P``."""
         super().__init__(setup)
         query = parse_qs(urlsplit(setup.url).query)
         self.bug = query.get("bug", ["none"])[0]
@@ -68,20 +70,18 @@ class BrokenAdapter(Adapter):
         self.chance = _chance(query.get("chance", [str(CHANCE)])[0])
         self.lock = threading.Lock()
         self.versions: dict[str, list[Version]] = {}
-        self.committers: list[int] = [-1]  # of each commit, by number
+        self.committers: list[int] = [-1]  # commit number -> client
         self.clients = 0
 
     def version(self) -> str:
-        """Its bug."""
         return f"bug={self.bug}"
 
     def create(self, keys: Sequence[str]) -> None:
-        """Every key begins with commit 0."""
+        """Create every key with a version of commit 0."""
         initial: Value = [] if self.setup.lists else 0
         self.versions = {key: [(0, -1, initial)] for key in keys}
 
     def connect(self) -> Connection:
-        """A client with a number of its own."""
         with self.lock:
             self.clients += 1
             return _Client(self, self.clients, random.Random(f"{self._seed}:{self.clients}"))
@@ -114,9 +114,9 @@ class _Client(Connection):
         self._written: dict[str, Value] = {}
         self._read: set[str] = set()
         self._snapshot = 0
-        self._newest_seen = 0  # by its session
+        self._newest_seen = 0  # newest commit that its session saw
         self._hidden: set[int] = set()
-        self._dirty: list[tuple[str, Version]] = []  # dirty-reads: what others can see already
+        self._dirty: list[tuple[str, Version]] = []  # dirty-reads: versions that others see already
 
     def begin(self, isolation: str) -> None:
         with self._store.lock:
@@ -143,7 +143,7 @@ class _Client(Connection):
             return _copy(self._visible(self._store.versions[key]))
 
     def _visible(self, versions: list[Version]) -> Value:
-        """The version that a read returns."""
+        """Return the value that a read returns, from all ``versions`` of the key."""
         bug = self._store.bug
         if bug in ("dirty-reads", "fractured-commits"):
             return versions[-1][2]
@@ -193,7 +193,7 @@ class _Client(Connection):
             time.sleep(HALF_DONE)
 
     def _validate(self) -> None:
-        """Has anything changed since the snapshot that may not have?"""
+        """Raise AbortedError if a key has changed since the snapshot that must not have."""
         bug = self._store.bug
         if bug in ("none", "stale-snapshot", "stale-reads", "lost-session-order"):
             must_not_change = self._read | set(self._written) if self._written else set()

@@ -1,4 +1,4 @@
-"""DuckDB: one file, and all sessions in this process."""
+"""Adapter for DuckDB: one file, with all sessions in this process."""
 
 from contextlib import suppress
 from typing import Any
@@ -8,7 +8,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
 from plume_py.collect.adapter import AnswerError, LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.levels.stores import DUCKDB
+from plume_py.levels.databases import DUCKDB
 
 try:
     import duckdb
@@ -22,10 +22,10 @@ class DuckdbAdapter(SqlAdapter):
     name = "DuckDB"
     isolations = promises(DUCKDB)
     driver = duckdb
-    mark = "?"
+    placeholder = "?"
 
     def __init__(self, setup: Setup) -> None:
-        """``duckdb:///relative/file`` or ``duckdb:////absolute/file``."""
+        """Accept ``duckdb:///relative/file`` or ``duckdb:////absolute/file``."""
         super().__init__(setup)
         form, self._path = setup.url[:10], unquote(setup.url[10:])
         if form != "duckdb:///" or not self._path:
@@ -50,14 +50,17 @@ class DuckdbAdapter(SqlAdapter):
 
     @override
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _DuckdbConnection(self)
 
-    def is_refusal(self, error: Exception) -> bool:
-        """A conflict, which also fails everything that comes after it; or a constraint."""
+    def is_rejection(self, error: Exception) -> bool:
+        """Return whether the error is an interrupt, a violated constraint, or a conflict.
+
+        After a conflict all later statements fail as well.
+        """
         return isinstance(error, duckdb.TransactionException | duckdb.ConstraintException | duckdb.InterruptException)
 
     def open(self) -> Any:
-        """Of the file, which stays open until the end."""
+        """Return a connection to the file, which remains open until ``drop``."""
         try:
             if self._database is None:
                 self._database = duckdb.connect(self._path)
@@ -76,14 +79,14 @@ class DuckdbAdapter(SqlAdapter):
             connection.interrupt()
 
     def drop(self) -> None:
-        """The file is closed, too."""
+        """Drop the table and close the file."""
         super().drop()
         if self._database is not None:
             self._database.close()
             self._database = None
 
 
-class _Connection(SqlConnection):
+class _DuckdbConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
         self.run("BEGIN")
 
@@ -95,7 +98,7 @@ class _Connection(SqlConnection):
             self.cursor.execute("ROLLBACK")
 
     def _change(self, query: str, value: int | str, key: str) -> None:
-        """The number of rows is an answer to read."""
+        """Run an UPDATE, which answers with the number of changed rows."""
         self.run(query, (value, key))
         if self.cursor.fetchone() != (1,):
             raise AnswerError(f"an UPDATE of the row of {key} did not change one row")

@@ -1,7 +1,7 @@
-"""etcd, by its JSON gateway: no driver is needed.
+"""Adapter for etcd, through its JSON gateway; no driver is needed.
 
-A transaction reads at the revision of its first read, keeps its writes to itself, and commits them together on the
-condition that nothing it has read has changed since, as etcd's own library of transactions does.
+A transaction reads at the revision of its first read, and keeps its writes in the client. It commits them together if
+no key that it read has changed, as etcd's own transaction library does.
 """
 
 import http.client
@@ -29,11 +29,11 @@ from plume_py.collect.adapter import (
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import ETCD
+from plume_py.levels.databases import ETCD
 
-# Operations that etcd takes in one transaction.
+# Maximum number of operations in one etcd transaction.
 MOST_OPERATIONS = 128
-# Of each key of the table in one answer.
+# Maximum bytes per key in one answer.
 BYTES_PER_KEY = 400
 # Seconds without a sign of life after which a run counts as dead.
 ALIVE = 60
@@ -46,7 +46,7 @@ class EtcdAdapter(Adapter):
     isolations = promises(ETCD)
 
     def __init__(self, setup: Setup) -> None:
-        """``etcd://host:2379``."""
+        """Accept an address such as ``etcd://host:2379``."""
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("etcd has no settings of a connection: leave --set out")
@@ -57,114 +57,110 @@ class EtcdAdapter(Adapter):
             told = without_password(setup.url)
             raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
         self._admin: Member | None = None
-        self._keys = 0  # in the table
+        self._keys = 0  # number of keys in the table
         self._lease = ""
 
     def version(self) -> str:
-        """Of the server."""
-        return str(self._administrator().get("/version")["etcdserver"])
+        return str(self._admin_member().get("/version")["etcdserver"])
 
     def create(self, keys: Sequence[str]) -> None:
-        """Every key, with the name of the table before it."""
+        """Put every key, prefixed by the name of the table."""
         if is_name(self.setup.table):
             # A key with a lease shows that the run is alive: etcd removes it soon after the last sign of life.
-            self._lease = str(self._administrator().post("/v3/lease/grant", {"TTL": str(ALIVE)})["ID"])
-            self._administrator().post("/v3/kv/put", {"key": _sign(self.setup.table), "lease": self._lease})
+            self._lease = str(self._admin_member().post("/v3/lease/grant", {"TTL": str(ALIVE)})["ID"])
+            self._admin_member().post("/v3/kv/put", {"key": _sign(self.setup.table), "lease": self._lease})
         initial = _b64("" if self.setup.lists else "0")
         puts = [{"requestPut": {"key": self.key(key), "value": initial}} for key in keys]
         for at in range(0, len(puts), MOST_OPERATIONS):
-            self._administrator().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
+            self._admin_member().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
         self._keys = len(keys)
 
     def connect(self) -> Connection:
-        """A connection of HTTP, kept open."""
-        return _Connection(self)
+        return _EtcdConnection(self)
 
     def contents(self) -> dict[str, Value]:
-        """All keys of the table, as the majority has them."""
+        """Return the table as the majority of members has it."""
         most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
-        found = self._administrator().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
+        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
         skip = len(self.setup.table) + 1
         with _understood():
             return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
 
     def drop(self) -> None:
-        """All keys of the table go."""
         try:
-            self._administrator().post("/v3/kv/deleterange", _range_of(f"{self.setup.table}/"))
+            self._admin_member().post("/v3/kv/deleterange", _range_of(f"{self.setup.table}/"))
             if self._lease:
-                self._administrator().post("/v3/lease/revoke", {"ID": self._lease})
+                self._admin_member().post("/v3/lease/revoke", {"ID": self._lease})
         finally:
             self.leave()
 
     @override
     def tables(self) -> list[str]:
-        """By the first key of each name: to list all keys of a large table would be too large an answer."""
+        """Return the tables, found by the first key of each name: an answer with all keys could be too large."""
         names: list[str] = []
         question = {**_range_of("isocheck_"), "keys_only": True, "limit": "1"}
-        while found := self._administrator().post("/v3/kv/range", question).get("kvs"):
+        while found := self._admin_member().post("/v3/kv/range", question).get("kvs"):
             with _understood():
                 key = b64decode(found[0]["key"])
             name, slash, _ = key.partition(b"/")
             if slash:
                 names.append(name.decode("utf-8", "backslashreplace"))
-            # The next question is about what follows all keys of that table, or this one key.
+            # Continue after all keys of that table, or after this single key.
             question["key"] = b64encode(name + b"0" if slash else key + b"\0").decode()
         return [name for name in names if is_name(name)]
 
     @override
     def is_alive(self, table: str) -> bool:
-        return bool(self._administrator().post("/v3/kv/range", {"key": _sign(table)}).get("kvs"))
+        return bool(self._admin_member().post("/v3/kv/range", {"key": _sign(table)}).get("kvs"))
 
     @override
     def drop_table(self, table: str) -> None:
         assert is_name(table)
-        self._administrator().post("/v3/kv/deleterange", _range_of(f"{table}/"))
+        self._admin_member().post("/v3/kv/deleterange", _range_of(f"{table}/"))
 
     @override
     def beat(self) -> None:
         if self._lease:
-            member = self.open()  # the administrator may be at work
+            member = self.open()  # the admin connection may be busy
             try:
                 member.post("/v3/lease/keepalive", {"ID": self._lease})
             finally:
                 member.close()
 
     def leave(self) -> None:
-        """The administrator goes."""
         if self._admin is not None:
             self._admin.close()
             self._admin = None
 
     def key(self, key: str) -> str:
-        """As the server has it."""
+        """Return the name of ``key`` in the server, encoded."""
         return _b64(f"{self.setup.table}/{key}")
 
     def value(self, text: str | None) -> Value:
-        """What the text of a key means."""
+        """Return the value that a key's text encodes."""
         return to_value(text, self.setup.lists)
 
     def open(self) -> "Member":
-        """A connection."""
+        """Return a new connection."""
         return Member(self._where, self.setup)
 
-    def _administrator(self) -> "Member":
+    def _admin_member(self) -> "Member":
         if self._admin is None:
             self._admin = self.open()
         return self._admin
 
 
-class _Connection(Connection):
+class _EtcdConnection(Connection):
     def __init__(self, adapter: EtcdAdapter) -> None:
         self._adapter = adapter
         self._member = adapter.open()
-        self._member.get("/version")  # is anybody there?
+        self._member.get("/version")  # fails if the member does not answer
         self._is_local = False
         self._begin()
 
     def _begin(self) -> None:
         self._revision = ""  # of the first read
-        # Of each key: its text, None if it is absent, and the revision at which it was written.
+        # key -> its text, None if it is absent, and the revision at which it was written
         self._read: dict[str, tuple[str | None, str]] = {}
         self._written: dict[str, str] = {}
 
@@ -190,7 +186,7 @@ class _Connection(Connection):
             request["revision"] = self._revision
         try:
             answer = self._member.post("/v3/kv/range", request)
-        except RefusedError as error:
+        except MemberError as error:
             raise AbortedError(str(error)) from None
         with _understood():
             self._revision = self._revision or answer["header"]["revision"]
@@ -206,7 +202,7 @@ class _Connection(Connection):
         self._written[key] = f"{self._text(key) or ''},{value}"
 
     def commit(self) -> None:
-        """Those who only read have read one revision, which is enough."""
+        """Commit the writes if no key that was read has changed. Reads alone need no check: they read one revision."""
         if not self._written:
             return
         unchanged = [
@@ -235,8 +231,8 @@ class _Connection(Connection):
         return self._member.fileno()
 
 
-class RefusedError(LostError):
-    """The member answered with an error; whether something was done may be open."""
+class MemberError(LostError):
+    """The member answered with an error. It may be open whether it did something."""
 
 
 class Member:
@@ -247,11 +243,11 @@ class Member:
         self._http = http.client.HTTPConnection(*where, timeout=max(2.0, setup.timeout))
 
     def get(self, path: str) -> Any:
-        """What there is."""
+        """Return the answer to a GET request."""
         return self._ask("GET", path, None)
 
     def post(self, path: str, request: dict[str, Any], most: int = LARGEST_ANSWER) -> Any:
-        """The answer to a request, of at most so many bytes."""
+        """Return the answer to a POST request, of at most ``most`` bytes."""
         return self._ask("POST", path, json.dumps(request).encode(), most)
 
     def _ask(self, method: str, path: str, body: bytes | None, most: int = LARGEST_ANSWER) -> Any:
@@ -278,26 +274,23 @@ class Member:
             self._http.close()
             raise
         if answer.status != http.client.OK:
-            raise RefusedError(str(content.get("error", answer.reason)))
+            raise MemberError(str(content.get("error", answer.reason)))
         return content
 
     def fileno(self) -> int:
-        """Of the socket, -1 if there is none."""
         connected: Any = self._http.sock
         return -1 if connected is None else int(connected.fileno())
 
     def close(self) -> None:
-        """Whatever state it is in."""
         self._http.close()
 
     def abandon(self) -> None:
-        """Whoever waits for an answer gets none."""
         with suppress(OSError, AttributeError):
             self._http.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _range_of(prefix: str) -> dict[str, str]:
-    """All keys that begin so."""
+    """Return the range of all keys with this prefix."""
     return {"key": _b64(prefix), "range_end": _b64(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
 
 
@@ -315,7 +308,7 @@ def _text(encoded: str) -> str:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    """Of an answer of another shape than etcd's, an error that ends the run."""
+    """Raise AnswerError, which ends the run, if an answer does not have the shape of etcd's."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Firebird, with firebird-driver: a server, or a file that its library opens without one."""
+"""Adapter for Firebird, with firebird-driver: a server, or a file that its library opens without one."""
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -10,7 +10,7 @@ from plume_py.base.override import override
 from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import LostError, Setup, first_line, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.levels.stores import FIREBIRD
+from plume_py.levels.databases import FIREBIRD
 
 try:
     from firebird import driver
@@ -24,21 +24,21 @@ _KINDS = {
     "snapshot table stability": Isolation.SERIALIZABLE,
     "read committed": Isolation.READ_COMMITTED_RECORD_VERSION,
 }
-# Conflicts and deadlocks; a lock that was waited for too long is one, too.
+# SQLSTATEs: conflicts, deadlocks and lock timeouts; a file that does not exist.
 _REFUSED, _NO_FILE = "40001", "08001"
 
 
 class FirebirdAdapter(SqlAdapter):
-    """A database file, which a server keeps or the library itself."""
+    """A database file, kept by a server or by the library itself."""
 
     name = "Firebird"
     isolations = promises(FIREBIRD)
     driver = driver
-    mark = "?"
+    placeholder = "?"
     key_type = "VARCHAR(190)"
     list_type = "VARCHAR(30000)"
     concatenation = "v || CAST({} AS VARCHAR(30))"
-    beginning = "SET TRANSACTION NO WAIT :isolation"
+    begin_statement = "SET TRANSACTION NO WAIT :isolation"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -71,7 +71,7 @@ class FirebirdAdapter(SqlAdapter):
 
     @override
     def is_alive(self, table: str) -> bool | None:
-        """Another connection may be anybody's."""
+        """Return False if no other connection is open, otherwise None: connections have no names."""
         others = "SELECT 1 FROM mon$attachments WHERE mon$attachment_id <> CURRENT_CONNECTION AND mon$system_flag = 0"
         return None if self.ask(others) else False
 
@@ -81,14 +81,14 @@ class FirebirdAdapter(SqlAdapter):
 
     @override
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _FirebirdConnection(self)
 
     @override
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) == _REFUSED
 
     def open(self) -> Any:
-        """Of the file, which is made if it is a local one and not there."""
+        """Return a connection to the file. Create a local file that does not exist."""
         try:
             return driver.connect(self._place, **self._user)
         except driver.DatabaseError as error:
@@ -97,24 +97,24 @@ class FirebirdAdapter(SqlAdapter):
             return driver.create_database(self._place, **self._user, overwrite=False)
 
     def create(self, keys: Sequence[str]) -> None:
-        """A table can be used once it is committed."""
+        """Create the table, and commit before inserting: only a committed table can be used."""
         table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
-        connection = self.administrator()
+        connection = self.admin()
         with closing(connection.cursor()) as cursor:
             cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(key, initial) for key in keys])
         connection.commit()
 
     def drop(self) -> None:
-        """IF EXISTS came with Firebird 5."""
+        """Drop the table if it exists; IF EXISTS needs Firebird 5."""
         try:
             if self.ask("SELECT 1 FROM rdb$relations WHERE rdb$relation_name = ?", [self.setup.table.upper()]):
                 self.ask(f"DROP TABLE {self.setup.table}")
         finally:
-            self.close_administrator()
+            self.close_admin()
 
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
-        connection = self.administrator()
+        connection = self.admin()
         with closing(connection.cursor()) as cursor:
             cursor.execute(query, parameters)
             rows = list(cursor.fetchall()) if cursor.description else []
@@ -122,13 +122,13 @@ class FirebirdAdapter(SqlAdapter):
         return rows
 
 
-class _Connection(SqlConnection):
+class _FirebirdConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        # NO WAIT: it looks for deadlocks every ten seconds only.
+        # NO WAIT, because Firebird looks for deadlocks only every ten seconds.
         self.connection.begin(tpb(_KINDS[isolation], lock_timeout=0))
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        return self.adapter.is_refusal(error)
+        return self.adapter.is_rejection(error)
 
     def commit(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB (InnoDB), with PyMySQL."""
+"""Adapter for MySQL and MariaDB (InnoDB), with PyMySQL."""
 
 import re
 import socket
@@ -22,21 +22,27 @@ except ImportError:
 
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has
 # changed since last read" (innodb_snapshot_isolation), query interrupted.
-_REFUSED = (1205, 1213, 1020, 1317, 1969, 3024)
-# Likewise violated constraints: keys, references, checks (of MariaDB, of MySQL).
+_REJECTIONS = (1205, 1213, 1020, 1317, 1969, 3024)
+# Violated constraints, which also leave it usable: keys, references, checks (MariaDB, MySQL).
 _CONSTRAINTS = (1062, 1451, 1452, 4025, 3819)
-# Of these, an answer to COMMIT after which nothing was committed.
-_REFUSED_COMMIT = (1213, 1020)
+# Errors of COMMIT after which nothing was committed.
+_COMMIT_REJECTIONS = (1213, 1020)
 
 
 def _integer(text: str) -> int | str:
-    """The number that a server prints like this; Python's int() also takes 1_0, +1, blanks and other digits."""
+    """Return the integer that a server prints like this, otherwise the text.
+
+    Python's int() would also accept 1_0, +1, blanks and digits of other scripts.
+    """
     number = int(text)
     return number if str(number) == text else text
 
 
 def _tolerant(decode: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A decoder that returns the text as it is where ``decode`` fails; the driver's own would end the connection."""
+    """Return a decoder that returns the text unchanged if ``decode`` fails.
+
+    The driver's own decoder would end the connection.
+    """
 
     def decoded(text: str) -> Any:
         try:
@@ -47,7 +53,7 @@ def _tolerant(decode: Callable[[str], Any]) -> Callable[[str], Any]:
     return decoded
 
 
-# What the driver does with our values, by their types, and with the server's, by numbers of MySQL's types.
+# The driver's conversions: of our values by Python type, of the server's values by MySQL type number.
 _CONVERSIONS: dict[Any, Callable[..., Any]] = {
     kind: _tolerant(_integer if convert is int else convert) if isinstance(kind, int) else convert
     for kind, convert in pymysql.converters.conversions.items()
@@ -56,34 +62,34 @@ _FORM = "write mysql://user:password@host:3306/database, special characters of t
 
 
 class MysqlAdapter(SqlAdapter):
-    """A server of MySQL or MariaDB."""
+    """A MySQL or MariaDB server."""
 
     name = "MySQL"
     isolations = promises(MYSQL)
     can_kill = True
     driver = pymysql
-    beginning = "SET SESSION TRANSACTION ISOLATION LEVEL :isolation; START TRANSACTION"
+    begin_statement = "SET SESSION TRANSACTION ISOLATION LEVEL :isolation; START TRANSACTION"
     key_type = "VARCHAR(190) CHARACTER SET latin1 COLLATE latin1_bin"  # compares byte by byte
     list_type = "MEDIUMTEXT"
-    engine = " ENGINE=InnoDB"
+    table_options = " ENGINE=InnoDB"
     concatenation = "CONCAT(v, {})"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._where = _parameters(setup.url)
-        self._threads: dict[int, float] = {}  # of our connections, and when each was asked for
+        self._threads: dict[int, float] = {}  # our connections' thread number -> time of request
 
     def version(self) -> str:
-        """``VERSION()``; MariaDB says its name there."""
+        """Return ``VERSION()``, and set the adapter's name, which MariaDB reports there."""
         version = str(self.ask("SELECT VERSION()")[0][0])
         self.name = "MariaDB" if "mariadb" in version.lower() else "MySQL"
         return version
 
     @override
     def create(self, keys: Sequence[str]) -> None:
-        with suppress(pymysql.MySQLError):  # servers that only speak the protocol
+        with suppress(pymysql.MySQLError):  # other servers that speak the protocol
             if not self._is_galera():
-                self.engine = f"{type(self).engine} COMMENT='{self._comment()}'"
+                self.table_options = f"{type(self).table_options} COMMENT='{self._comment()}'"
         self.beat()
         super().create(keys)
 
@@ -101,7 +107,7 @@ class MysqlAdapter(SqlAdapter):
 
     @override
     def is_alive(self, table: str) -> bool | None:
-        """The administrator of a run holds a lock with the name of its table; servers do not share such locks."""
+        """Return whether the run's admin connection holds the lock named ``table``. Servers do not share such locks."""
         comment = (
             "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
         )
@@ -117,21 +123,20 @@ class MysqlAdapter(SqlAdapter):
         return f"isocheck on {re.sub('[^A-Za-z0-9:._-]', '_', server)}"
 
     def settings(self) -> dict[str, str]:
-        """What decides how much a commit is worth, and what a snapshot is."""
         names = "'innodb_flush_log_at_trx_commit','sync_binlog','innodb_snapshot_isolation','tx_isolation',"
         names += "'wsrep_on','wsrep_sync_wait',"
         rows = self.ask(f"SHOW VARIABLES WHERE Variable_name IN ({names}'transaction_isolation')")
         return {str(name): str(value) for name, value in rows}
 
     def connect(self) -> SqlConnection:
-        """It is remembered, so that it can be ended."""
+        """Return a connection, and remember its thread so that it can be ended later."""
         asked = time.monotonic()
-        connection = _Connection(self)
+        connection = _MysqlConnection(self)
         self._threads[connection.thread] = asked
         return connection
 
     def connect_session(self, session: int) -> SqlConnection:
-        """A node of a cluster that has lost the others takes connections, and then refuses everything: try it."""
+        """Connect and run a query: a cluster node without a majority accepts connections, but rejects all queries."""
         connection = self.connect()
         try:
             with self.guarded(connection.connection):
@@ -141,55 +146,53 @@ class MysqlAdapter(SqlAdapter):
             raise
         return connection
 
-    def is_refusal(self, error: Exception) -> bool:
-        """By its number."""
-        return _number(error) in (*_REFUSED, *_CONSTRAINTS)
+    def is_rejection(self, error: Exception) -> bool:
+        return _number(error) in (*_REJECTIONS, *_CONSTRAINTS)
 
     def describe(self, error: Exception) -> str:
-        """What the server said, and the number of it."""
+        """Return the server's message and its number."""
         said = " ".join(str(argument) for argument in error.args[1:2]) or type(error).__name__
         return redacted(f"{said} ({error.args[0]})" if error.args else said)
 
     def kill(self, connection: Connection) -> None:
-        """``KILL``."""
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _MysqlConnection)
         self._end_thread(connection.thread)
 
     def is_waiting(self, connection: Connection) -> bool:
-        """By InnoDB's table of transactions."""
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _MysqlConnection)
         waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = %s AND trx_state = 'LOCK WAIT'"
         return bool(self.ask(waits, [connection.thread]))
 
     def end_leftovers(self) -> bool:
-        """By the server's list of processes."""
+        """End the run's threads that the server lists. Return False if there are none."""
         left = self._ours() & {int(row[0]) for row in self.ask("SHOW PROCESSLIST")}
         for thread in left:
             self._end_thread(thread)
         return bool(left)
 
     def _end_thread(self, thread: int) -> None:
-        with suppress(pymysql.MySQLError):  # it is gone already
+        with suppress(pymysql.MySQLError):  # it has ended already
             self.ask(f"KILL {thread}")
 
     def _ours(self) -> set[int]:
-        """Return the threads of the server that are surely ours: after a restart their numbers belong to others.
+        """Return the server's threads that are certainly ours. After a restart their numbers belong to others.
 
-        The server has run at least since the administrator connected, and for as long as it reports, in whole seconds.
+        A thread is ours if it was requested after ``began``, an upper bound for the start of the server. The bound
+        follows from ``Uptime``, in whole seconds, and from the time at which the admin connection was opened.
         """
         uptime = float(self.ask("SHOW GLOBAL STATUS LIKE 'Uptime'")[0][1])
         began = min(time.monotonic() - uptime + 2, self._since)
         ours = {thread for thread, asked in self._threads.items() if asked > began}
-        return ours - {int(self.administrator().thread_id())}
+        return ours - {int(self.admin().thread_id())}
 
     def open(self) -> Any:
-        """With limits of time for locks and answers."""
+        """Return a connection with timeouts for locks and answers."""
         limit = max(1, round(self.setup.timeout))
         connection: Any = pymysql.connect(
             **self._where,
             autocommit=True,  # START TRANSACTION and COMMIT are ours
             connect_timeout=max(2, limit),
-            read_timeout=2 * limit + 2,  # the server gives up first, so that its answer is known
+            read_timeout=2 * limit + 2,  # the server gives up first, so that its answer arrives
             write_timeout=2 * limit + 2,
             charset="utf8mb4",
             conv=_CONVERSIONS,
@@ -206,7 +209,7 @@ class MysqlAdapter(SqlAdapter):
 
     def _set_up(self, connection: Any, limit: int) -> None:
         with connection.cursor() as cursor:
-            with suppress(pymysql.MySQLError):  # servers that only speak the protocol may not know it
+            with suppress(pymysql.MySQLError):  # other servers that speak the protocol may lack it
                 cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {limit}")
             for name, value in self.setup.session_settings.items():
                 if not name.replace("_", "").isalnum():
@@ -223,7 +226,7 @@ class MysqlAdapter(SqlAdapter):
         return int(connection._sock.fileno())
 
 
-class _Connection(SqlConnection):
+class _MysqlConnection(SqlConnection):
     def __init__(self, adapter: MysqlAdapter) -> None:
         super().__init__(adapter)
         self.thread = int(self.connection.thread_id())
@@ -236,15 +239,15 @@ class _Connection(SqlConnection):
         self.run("START TRANSACTION")
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        return _number(error) in _REFUSED_COMMIT
+        return _number(error) in _COMMIT_REJECTIONS
 
 
 def _literal(value: str) -> str | int | float:
-    """A setting's value as the driver should write it: numbers without quotes, which the server would refuse."""
+    """Return the value of a setting for the driver. Numbers must be unquoted, or the server rejects them."""
     for kind in (int, float):
         with suppress(ValueError):
             number: int | float = kind(value)
-            if number - number == 0:  # not infinite, nor "nan", which are words
+            if number - number == 0:  # neither inf nor nan
                 return number
     return value
 
@@ -254,7 +257,7 @@ def _number(error: Exception) -> int:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """What the driver wants to know of the address."""
+    """Return the driver's connection parameters from an address."""
     try:
         parts = urlsplit(url)
         port = parts.port or 3306

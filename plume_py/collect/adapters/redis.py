@@ -1,7 +1,7 @@
-"""Redis and Valkey: MULTI, with or without WATCH. Their protocol is so simple that no driver is needed.
+"""Adapter for Redis and Valkey: MULTI, with or without WATCH.
 
-A transaction reads at once and keeps its writes to itself until EXEC, which runs them in one step. Lists are kept as
-text, so that an empty one is there, too.
+The protocol is so simple that no driver is needed. Reads run at once; writes stay in the client until EXEC, which runs
+them in one step. Lists are stored as text, so that an empty list exists as well.
 """
 
 import re
@@ -21,6 +21,7 @@ from plume_py.collect.adapter import (
     AnswerError,
     Connection,
     LostError,
+    NotSearchedError,
     Setup,
     Value,
     promises,
@@ -28,22 +29,20 @@ from plume_py.collect.adapter import (
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import REDIS
+from plume_py.levels.databases import REDIS
 
-# Keys per question about many.
+# Keys per command.
 BATCH = 1000
-# Keys of a database that is searched for tables of abandoned runs.
+# Keys of the largest database that is searched for tables of abandoned runs.
 MOST_SCANNED = 1_000_000
-# Arrays inside arrays that an answer may have, and the length of a line: none that is asked for comes near.
+# Maximum nesting of arrays in an answer, and maximum length of a line. Real answers stay far below.
 DEEPEST, LONGEST_LINE = 4, 1 << 16
-# Errors of EXEC, or of MULTI, after which nothing was run. A proxy in between may have errors of its own.
+# Errors of EXEC or MULTI after which nothing was run. A proxy may return other errors.
 _NOT_RUN = ("EXECABORT", "READONLY", "NOREPLICAS", "LOADING", "OOM", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "NOPERM")
-
-
 _NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
 
-class RefusedError(Exception):
+class ReplyError(Exception):
     """The server answered with an error."""
 
 
@@ -55,7 +54,7 @@ class RedisAdapter(Adapter):
     can_kill = True
 
     def __init__(self, setup: Setup) -> None:
-        """``redis://:password@host:6379/0``."""
+        """Accept an address such as ``redis://:password@host:6379/0``."""
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("Redis has no settings of a connection: leave --set out")
@@ -69,21 +68,23 @@ class RedisAdapter(Adapter):
                 f"not the address of a server: {told!r:.80}; write redis://:password@host:6379/0"
             ) from None
         self._login = [unquote(part) for part in (parts.username, parts.password) if part]
-        self._admin: Server | None = None
+        self._admin: RespConnection | None = None
         self._asking = threading.RLock()
 
     def version(self) -> str:
-        """As ``INFO`` has it; Valkey says both its own and the one it is compatible with."""
+        """Return the version from ``INFO``.
+
+        Valkey reports there its own and the Redis version that it is compatible with.
+        """
         told = dict(line.split(":", 1) for line in str(self.ask("INFO", "server")).splitlines() if ":" in line)
         self.name = "Valkey" if "valkey_version" in told else "Redis"
         return told.get("valkey_version") or told.get("redis_version", "")
 
     def settings(self) -> dict[str, str]:
-        """What decides how much a commit is worth."""
         names = ("appendonly", "appendfsync", "min-replicas-to-write")
         try:
             answers = [self.ask("CONFIG", "GET", name) for name in names]
-        except RefusedError:  # where it is not allowed
+        except ReplyError:  # the user may not
             return {}
         return {str(answer[0]): str(answer[1]) for answer in answers if answer}
 
@@ -92,24 +93,22 @@ class RedisAdapter(Adapter):
         return bool(self.ask("ROLE")[0] == "slave")
 
     def create(self, keys: Sequence[str]) -> None:
-        """Every key, with the name of the table before it."""
+        """Set every key, prefixed by the name of the table."""
         initial = "" if self.setup.lists else "0"
         for key in keys:
             self.ask("SET", self.key(key), initial)
 
     @override
     def connect(self) -> Connection:
-        return _Connection(self)
+        return _RedisConnection(self)
 
     def contents(self) -> dict[str, Value]:
-        """All keys of the table."""
         keys = self._keys(self.setup.table)
         texts = [text for at in range(0, len(keys), BATCH) for text in self.ask("MGET", *keys[at : at + BATCH])]
         short = [key.partition(":")[2] for key in keys]
         return {key: self.value(text) for key, text in zip(short, texts, strict=True) if text is not None}
 
     def drop(self) -> None:
-        """All keys of the table go."""
         try:
             self._delete(self.setup.table)
         finally:
@@ -117,9 +116,9 @@ class RedisAdapter(Adapter):
 
     @override
     def tables(self) -> list[str]:
-        """Of a small database; to look at every key of a large one would take long."""
-        if int(self.ask("DBSIZE")) > MOST_SCANNED:
-            return []
+        size = int(self.ask("DBSIZE"))
+        if size > MOST_SCANNED:
+            raise NotSearchedError(f"the database has {size:,} keys, more than {MOST_SCANNED:,}")
         names = {key.partition(":")[0] for key in self._keys("isocheck_????????t??????_????????")}
         return sorted(filter(is_name, names))
 
@@ -127,7 +126,7 @@ class RedisAdapter(Adapter):
     def is_alive(self, table: str) -> bool | None:
         try:
             return any(client.get("name") == table for client in self._clients())
-        except RefusedError:  # where it is not allowed
+        except ReplyError:  # the user may not
             return None
 
     @override
@@ -155,29 +154,28 @@ class RedisAdapter(Adapter):
             self._admin = None
 
     def kill(self, connection: Connection) -> None:
-        """``CLIENT KILL``."""
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _RedisConnection)
         self.ask("CLIENT", "KILL", "ID", str(connection.number))
 
     def settle(self) -> None:
-        """What has our name, and is not the administrator, is ended; the server does that before it answers."""
+        """Kill all connections with our name except the admin connection. CLIENT KILL is synchronous."""
         own = str(self.ask("CLIENT", "ID"))
         for told in self._clients():
             if told.get("name") == self.setup.table and told.get("id") != own:
-                with suppress(RefusedError):  # gone already
+                with suppress(ReplyError):  # gone already
                     self.ask("CLIENT", "KILL", "ID", told["id"])
 
     def key(self, key: str) -> str:
-        """As the server has it."""
+        """Return the name of ``key`` in the server."""
         return f"{self.setup.table}:{key}"
 
     def value(self, text: str | None) -> Value:
-        """What the text of a key means."""
+        """Return the value that a key's text encodes."""
         return to_value(text, self.setup.lists)
 
-    def open(self) -> "Server":
-        """A connection that knows its password, its database and our name."""
-        server = Server(self._where, self.setup)
+    def open(self) -> "RespConnection":
+        """Return a connection that is logged in, uses our database and has our name."""
+        server = RespConnection(self._where, self.setup)
         try:
             if self._login:
                 server.ask("AUTH", *self._login)
@@ -189,7 +187,7 @@ class RedisAdapter(Adapter):
         return server
 
     def ask(self, *words: str) -> Any:
-        """What the administrator is told; once more if the connection was lost, as in a restart."""
+        """Return the answer to a command on the admin connection. Retry once if it was lost, as in a restart."""
         with self._asking:
             for attempt in (1, 2):
                 try:
@@ -212,15 +210,15 @@ class RedisAdapter(Adapter):
                 return sorted(found)
 
 
-class _Connection(Connection):
+class _RedisConnection(Connection):
     def __init__(self, adapter: RedisAdapter) -> None:
         self._adapter = adapter
         self._server = adapter.open()
         self.number = int(self._server.ask("CLIENT", "ID"))
         self._watches = False
         self._watched: set[str] = set()
-        self._written: dict[str, str] = {}  # registers that the transaction has set
-        self._appended: dict[str, str] = {}  # what it added to lists
+        self._written: dict[str, str] = {}  # registers that the transaction set
+        self._appended: dict[str, str] = {}  # text that it appended to lists
         self._commands: list[tuple[str, ...]] = []
 
     def begin(self, isolation: str) -> None:
@@ -250,22 +248,22 @@ class _Connection(Connection):
         self._commands.append(("APPEND", self._adapter.key(key), f",{value}"))
 
     def commit(self) -> None:
-        """All in one go; of a transaction that only read, EXEC tells whether what it watched has changed."""
+        """Send all commands together. Without writes, EXEC reports whether a watched key has changed."""
         if not self._commands and not self._watched:
             return
         queued = self._server.ask_all([("MULTI",), *self._commands, ("EXEC",)])
         begun, *waiting, done = queued
         self._watched.clear()
-        refusal = next((answer for answer in queued if isinstance(answer, RefusedError)), None)
-        if begun != "OK" or any(answer != "QUEUED" and not isinstance(answer, RefusedError) for answer in waiting):
-            raise LostError(f"MULTI was answered by {begun!r:.60}")  # what followed may have been run at once
-        if isinstance(done, RefusedError):
+        refusal = next((answer for answer in queued if isinstance(answer, ReplyError)), None)
+        if begun != "OK" or any(answer != "QUEUED" and not isinstance(answer, ReplyError) for answer in waiting):
+            raise LostError(f"MULTI was answered by {begun!r:.60}")  # the commands may have run one by one
+        if isinstance(done, ReplyError):
             raise (AbortedError if str(done).startswith(_NOT_RUN) else LostError)(str(refusal))
         if done is None:
             raise AbortedError("a key that was watched has changed")
         if not isinstance(done, list) or len(done) != len(waiting):
             raise LostError(f"EXEC was answered by {done!r:.60}")
-        if refusal is not None or any(isinstance(answer, RefusedError) for answer in done):
+        if refusal is not None or any(isinstance(answer, ReplyError) for answer in done):
             raise LostError("a part of the transaction was refused")
 
     def rollback(self) -> None:
@@ -288,12 +286,12 @@ class _Connection(Connection):
     def _ask(self, *words: str) -> Any:
         try:
             return self._server.ask(*words)
-        except RefusedError as error:
+        except ReplyError as error:
             raise AbortedError(str(error)) from None
 
 
-class Server:
-    """A connection, in version 2 of the protocol."""
+class RespConnection:
+    """A connection that speaks version 2 of the Redis protocol (RESP)."""
 
     def __init__(self, where: tuple[str, int], setup: Setup) -> None:
         self._setup = setup
@@ -302,30 +300,27 @@ class Server:
         self._answers = self._socket.makefile("rb")
 
     def ask(self, *words: str) -> Any:
-        """The answer to one command."""
+        """Return the answer to one command."""
         answer = self.ask_all([words])[0]
-        if isinstance(answer, RefusedError):
+        if isinstance(answer, ReplyError):
             raise answer
         return answer
 
     def ask_all(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
-        """The answers to commands that are sent together; errors are among them."""
+        """Send commands together and return their answers, including errors."""
         with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno):
             self._socket.sendall(b"".join(map(_encoded, commands)))
             return [self._answer() for _ in commands]
 
     def fileno(self) -> int:
-        """Of the socket."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Whatever state it is in."""
         with suppress(OSError):
             self._answers.close()
             self._socket.close()
 
     def abandon(self) -> None:
-        """Whoever waits for an answer gets none."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -335,7 +330,7 @@ class Server:
             raise LostError("the connection was closed")
         kind, rest = line[:1], line[1:-2]
         if kind == b"-":
-            return RefusedError(rest.decode("utf-8", "replace"))
+            return ReplyError(rest.decode("utf-8", "replace"))
         if kind == b"+":
             return rest.decode("utf-8", "replace")
         if kind not in (b":", b"$", b"*") or not _NUMBER.fullmatch(rest) or depth > DEEPEST:

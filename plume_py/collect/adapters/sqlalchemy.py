@@ -1,4 +1,4 @@
-"""Any database that SQLAlchemy has a dialect for: ``sqlalchemy+`` and the address as SQLAlchemy takes it."""
+"""Adapter for each database with an SQLAlchemy dialect: ``sqlalchemy+`` and an address of SQLAlchemy."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_value
 from plume_py.collect.adapter import promises as promises_of
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import SQLALCHEMY
+from plume_py.levels.databases import SQLALCHEMY
 
 try:
     import sqlalchemy
@@ -19,18 +19,18 @@ except ImportError:
     raise IsocheckError("SQLAlchemy is not installed; install it with: pip install sqlalchemy") from None
 
 PREFIX = "sqlalchemy+"
-# The class of SQLSTATE that says that a transaction was rolled back; the one in it that does not know.
+# SQLSTATE class of a transaction that was rolled back, and the state in it that leaves the outcome open.
 _ROLLED_BACK, _COMPLETION_UNKNOWN = "40", "40003"
 
 
 class SqlalchemyAdapter(Adapter):
-    """A database, with a table of SQLAlchemy's making."""
+    """A database, with a table that SQLAlchemy creates."""
 
     name = "SQLAlchemy"
     isolations = promises_of(SQLALCHEMY)
 
     def __init__(self, setup: Setup) -> None:
-        """``sqlalchemy+sqlite:///test.db``, ``sqlalchemy+postgresql+psycopg://…``."""
+        """Accept an address such as ``sqlalchemy+sqlite:///test.db`` or ``sqlalchemy+postgresql+psycopg://…``."""
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("settings are said differently by every database: put them into the address, not --set")
@@ -46,17 +46,16 @@ class SqlalchemyAdapter(Adapter):
         self.table = sqlalchemy.Table(setup.table, sqlalchemy.MetaData(), key, value)
 
     def version(self) -> str:
-        """Of the server."""
+        """Return the server's version."""
         with self.engine.connect():
             told = self.engine.dialect.server_version_info
         return ".".join(map(str, told or ())) or "unknown"
 
     def settings(self) -> dict[str, str]:
-        """What speaks to the database."""
+        """Return the name of the driver and the version of SQLAlchemy."""
         return {"driver": self.engine.dialect.driver, "sqlalchemy": sqlalchemy.__version__}
 
     def create(self, keys: Sequence[str]) -> None:
-        """The table with its rows."""
         initial: Any = "" if self.setup.lists else 0
         with self.engine.begin() as connection:
             self.table.create(connection)
@@ -64,33 +63,29 @@ class SqlalchemyAdapter(Adapter):
 
     @override
     def connect(self) -> Connection:
-        return _Connection(self)
+        return _SqlalchemyConnection(self)
 
     def contents(self) -> dict[str, Value]:
-        """All rows."""
         with self.engine.connect() as connection:
             rows = connection.execute(sqlalchemy.select(self.table.c.k, self.table.c.v)).all()
         return {key: to_value(value, self.setup.lists) for key, value in rows}
 
     def drop(self) -> None:
-        """Remove the table."""
         with self.engine.begin() as connection:
             self.table.drop(connection, checkfirst=True)
 
     def tables(self) -> list[str]:
-        """By SQLAlchemy's inspector."""
         inspector = sqlalchemy.inspect(self.engine)
         names = [name for name in inspector.get_table_names() if is_name(name)]
         return [name for name in names if [column["name"] for column in inspector.get_columns(name)] == ["k", "v"]]
 
     def drop_table(self, table: str) -> None:
-        """Remove the table of another run."""
         assert is_name(table)
         with self.engine.begin() as connection:
             sqlalchemy.Table(table, sqlalchemy.MetaData()).drop(connection, checkfirst=True)
 
     def statements(self) -> dict[str, str]:
-        """As the dialect spells them, but for the parameters."""
+        """Return the statements of most dialects; their placeholders differ."""
         table, where = self.setup.table, "WHERE k = :key"
         change = "append" if self.setup.lists else "w"
         value = "v || :value" if self.setup.lists else ":value"
@@ -102,7 +97,7 @@ class SqlalchemyAdapter(Adapter):
         }
 
 
-class _Connection(Connection):
+class _SqlalchemyConnection(Connection):
     def __init__(self, adapter: SqlalchemyAdapter) -> None:
         table = adapter.table
         self._lists = adapter.setup.lists
@@ -141,7 +136,9 @@ class _Connection(Connection):
         except exc.DBAPIError as error:
             state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None) or ""
             certain = state.startswith(_ROLLED_BACK) and state != _COMPLETION_UNKNOWN
-            raise (AbortedError if certain and not error.connection_invalidated else LostError)(_said(error)) from None
+            raise (AbortedError if certain and not error.connection_invalidated else LostError)(
+                _message(error)
+            ) from None
 
     def rollback(self) -> None:
         if self._transaction is not None:
@@ -158,10 +155,10 @@ class _Connection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Before a commit was asked for, whoever still answers will roll back."""
+        """Return the error to raise before COMMIT: a server that still answers will roll the transaction back."""
         lost = not isinstance(error, exc.DBAPIError) or error.connection_invalidated
-        return (LostError if lost else AbortedError)(_said(error))
+        return (LostError if lost else AbortedError)(_message(error))
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return first_line(getattr(error, "orig", None) or error)

@@ -1,4 +1,4 @@
-"""SQLite, with the standard library: one file, in WAL mode, as many connections as sessions."""
+"""Adapter for SQLite, with the standard library: one file in WAL mode, with a connection per session."""
 
 import os
 import sqlite3
@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
+from plume_py.base.atomic_files import HAS_LOCKS, lock, locked
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import HAS_LOCKS, lock, locked
 from plume_py.base.override import override
 from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
@@ -24,12 +24,12 @@ class SqliteAdapter(SqlAdapter):
     name = "SQLite"
     isolations = promises(SQLITE)
     driver = sqlite3
-    mark = "?"
+    placeholder = "?"
     register_type = "INTEGER"
-    beginnings: Mapping[str, str] = {"immediate": "BEGIN IMMEDIATE"}
+    begin_statements: Mapping[str, str] = {"immediate": "BEGIN IMMEDIATE"}
 
     def __init__(self, setup: Setup) -> None:
-        """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
+        """Accept ``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
         super().__init__(setup)
         self._claim: int | None = None
         form, self._path = setup.url[:10], unquote(setup.url[10:])
@@ -37,16 +37,15 @@ class SqliteAdapter(SqlAdapter):
             raise IsocheckError("SQLite needs a file that all sessions can open; write sqlite:///test.db")
 
     def version(self) -> str:
-        """That of the library."""
+        """Return the version of the library."""
         return sqlite3.sqlite_version
 
     def settings(self) -> dict[str, str]:
-        """How the file is written."""
         names = ("journal_mode", "synchronous")
         return {name: str(self.ask(f"PRAGMA {name}")[0][0]) for name in names}
 
     def create(self, keys: Sequence[str]) -> None:
-        """A table in a file that is in WAL mode from now on; a lock on a file beside it shows that the run is alive."""
+        """Create the table in WAL mode. A locked file next to the database shows that the run is alive."""
         self.ask("PRAGMA journal_mode = WAL")
         if is_name(self.setup.table):
             self._claim = os.open(self._claim_path(self.setup.table), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -72,7 +71,7 @@ class SqliteAdapter(SqlAdapter):
             return None
         try:
             handle = os.open(self._claim_path(table), os.O_RDWR | os.O_CLOEXEC)
-        except OSError:  # the run was none of this adapter
+        except OSError:  # not a run of this adapter
             return None
         try:
             return not locked(handle)
@@ -92,11 +91,10 @@ class SqliteAdapter(SqlAdapter):
             os.unlink(self._claim_path(table))
 
     def connect(self) -> SqlConnection:
-        """For the thread that uses it."""
-        return _Connection(self)
+        return _SqliteConnection(self)
 
-    def is_refusal(self, error: Exception) -> bool:
-        """Busy, a stale snapshot, interrupted; or a constraint."""
+    def is_rejection(self, error: Exception) -> bool:
+        """Return whether the database was busy, the snapshot stale, the call interrupted, or a constraint violated."""
         return isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
 
     @override
@@ -105,12 +103,11 @@ class SqliteAdapter(SqlAdapter):
             connection.interrupt()
 
     def open(self) -> sqlite3.Connection:
-        """Of the file."""
         try:
             connection = sqlite3.connect(
                 self._path, timeout=self.setup.timeout, isolation_level=None, check_same_thread=False
             )
-            # Power failures are not what is tested here; processes may end at any time all the same.
+            # NORMAL survives the end of a process, but not a power failure, which is not tested here.
             connection.execute("PRAGMA synchronous = NORMAL")
             for name, value in self.setup.session_settings.items():
                 if not name.replace("_", "").isalnum() or not value.isalnum():
@@ -121,17 +118,17 @@ class SqliteAdapter(SqlAdapter):
         return connection
 
 
-class _Connection(SqlConnection):
+class _SqliteConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        self.run(self.adapter.beginnings.get(isolation, self.adapter.beginning))
+        self.run(self.adapter.begin_statements.get(isolation, self.adapter.begin_statement))
 
     def begin_reading(self, isolation: str) -> None:
-        self.run(self.adapter.beginning)  # those who only read need no lock
+        self.run(self.adapter.begin_statement)  # a read-only transaction needs no lock
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        """As long as the transaction is open nothing of it is committed, and it will be rolled back."""
+        """Return whether the transaction is still open: then nothing is committed, and it will be rolled back."""
         return bool(self.connection.in_transaction)
 
     def rollback(self) -> None:
-        if self.connection.in_transaction:  # some errors roll back by themselves
+        if self.connection.in_transaction:  # some errors roll back already
             super().rollback()

@@ -1,7 +1,7 @@
-"""AWDIT's test format: ``w 0 1`` and ``r 0 1`` line by line, ``-`` ends a transaction, ``=`` a session.
+"""Read AWDIT's test format: lines ``w 0 1`` and ``r 0 1``; ``-`` ends a transaction and ``=`` a session.
 
-Runs of ``-`` and ``=`` count once, so there are no empty transactions or sessions, and no marks for what aborted.
-There is no initial state: whatever is read must have been written, and a first transaction is one like any other.
+A run of ``-`` or ``=`` counts once, so there are no empty transactions or sessions. All transactions are committed.
+There is no initial state: every value that is read must have been written.
 """
 
 import re
@@ -9,7 +9,7 @@ import re
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = 'write "r KEY VALUE" or "w KEY VALUE" with unsigned numbers, - between transactions, = between sessions'
@@ -19,7 +19,7 @@ _EVENT = re.compile(r"\s*([rw])\s+([0-9]+)\s+([0-9]+)\s*")
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a file in AWDIT's test format."""
+    """Return the raw columns of a file in AWDIT's test format."""
     builder = HistoryBuilder(implicit_initial=False)
     session, begun = 0, 0
     session_used = False

@@ -1,10 +1,12 @@
-"""Cobra logs: a folder of *.log, one session each, in the order of the numbers in their names.
+"""Read Cobra logs: a folder of *.log, one session per log, in the order of the numbers in their names.
 
-The value of an operation is its write id, as Cobra makes those unique, and the hash of the written value is ignored.
-The write id 0xabddefee is shared by many writes. Its values are pairs, shown as ``0xabddefee:HASH``. The write ids
-0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
-aborted; one that has no end, because the log stops or the next transaction begins, is unknown. Keys are 64-bit hashes,
-spelled without a sign. Logs may have a timestamp behind each 'S', 'C' and 'A', of a clock whose unit nobody names.
+The value of an operation is its write id, which is unique; the hash of the written value is ignored. Exceptions:
+
+- Many writes share the write id 0xabddefee. Its values are pairs, shown as ``0xabddefee:HASH``.
+- The write ids 0xbebeebee and 0xdeadbeef both mean the initial state, shown as 0.
+
+A transaction that ends with 'A' is aborted. A transaction without an end has an unknown outcome. Keys are unsigned
+64-bit hashes. Logs may have a timestamp after each 'S', 'C' and 'A', in an undocumented unit.
 """
 
 import os
@@ -16,7 +18,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import cobra_kernels as kernels
-from plume_py.history.formats.log_folder import display, log_names, open_log
+from plume_py.history.formats.reading import display, log_names, open_log
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s, Labels
 from plume_py.history.source import Source
 from plume_py.history.times import NO_TIME, Times
@@ -34,7 +36,7 @@ PROBLEMS = {
 
 
 class _Log(NamedTuple):
-    """The columns of one session: of its operations, then of its transactions."""
+    """Columns of one session: four of its operations, then four of its transactions."""
 
     kinds: Int8s
     keys: Int64s
@@ -46,7 +48,7 @@ class _Log(NamedTuple):
     end: Int64s
 
     def cut(self, ops: int, txns: int) -> "_Log":
-        """Only the part that was filled, as copies, so that the memory of the rest is given back."""
+        """Return copies of the filled part, so that the memory of the unfilled part is freed."""
         return _Log(
             self.kinds[:ops].copy(),
             self.keys[:ops].copy(),
@@ -60,7 +62,7 @@ class _Log(NamedTuple):
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a folder of Cobra logs."""
+    """Return the raw columns of a folder of Cobra logs."""
     if not source.is_folder:
         raise InputError("not a folder", hint="a Cobra history is a folder of *.log, one per session")
     names = log_names(source.path, LOGS)
@@ -77,7 +79,7 @@ def read(source: Source) -> RawColumns:
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # told when the log is opened
+    except OSError:  # reported when the log is opened
         return 0
 
 
@@ -100,7 +102,7 @@ def _read_log(log: Source) -> _Log:
     ops, txns, problem, at = kernels.parse(buf, 0, NO_TIME, *columns)
     if problem == kernels.AFTER_MARK:
         stamped = kernels.parse(buf, kernels.STAMP, NO_TIME, *columns)
-        if not stamped[2] or stamped[3] > at:  # or it is a log without them, in which something else is wrong
+        if not stamped[2] or stamped[3] > at:  # else the log has no timestamps and another problem
             ops, txns, problem, at = stamped
     if problem:
         what, hint = PROBLEMS[problem]
@@ -125,9 +127,9 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
         sessions=len(logs),
         times=Times(np.concatenate([log.begin for log in logs]), np.concatenate([log.end for log in logs])),
         initial=initial,
-        keys=_atoms(keys),
+        keys=Atoms.of_bit_patterns(keys),
         values=value_atoms,
-        # an id that stands twice names nobody
+        # repeated ids are not names
         txn_label=Labels(ids, prefix="T") if len(np.unique(ids)) == len(ids) else Labels(prefix="T"),
         session_label=Labels(tuple(names)),
     )
@@ -136,15 +138,15 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
 def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     """Return the codes of the values, the code of the initial value, and the spelling of all codes.
 
-    ``values`` holds hashes where ``universal`` is set, and elsewhere write ids, which are their own codes unless there
-    are hashes: a hash may be equal to an id.
+    ``values`` holds hashes where ``universal`` is set, and write ids elsewhere. Write ids are their own codes unless
+    there are hashes, because a hash may equal an id.
     """
     ids = values[~universal]
-    initial = _settle_initial(ids)
+    initial = _replace_initial_id(ids)
     if len(ids) == len(values):
-        return ids, initial, _atoms(ids)
+        return ids, initial, Atoms.of_bit_patterns(ids)
     distinct, hashes = np.union1d(ids, [initial]), np.unique(values[universal])
-    spelling = _atoms(ids)
+    spelling = Atoms.of_bit_patterns(ids)
     codes = np.empty(len(values), np.int64)
     codes[~universal] = np.searchsorted(distinct, ids)
     codes[universal] = len(distinct) + np.searchsorted(hashes, values[universal])
@@ -153,13 +155,9 @@ def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     return codes, int(np.searchsorted(distinct, initial)), Atoms(table)
 
 
-def _settle_initial(values: Int64s) -> int:
-    """Show the initial state as 0, unless 0 is also the id of a write."""
+def _replace_initial_id(values: Int64s) -> int:
+    """Replace the initial write id by 0, unless 0 is also a write id; return the code of the initial value."""
     if np.any(values == 0):
         return kernels.INITIAL_WRITE
     values[values == kernels.INITIAL_WRITE] = 0
     return 0
-
-
-def _atoms(codes: Int64s) -> Atoms:
-    return Atoms(unsigned=bool(np.any(codes < 0)))

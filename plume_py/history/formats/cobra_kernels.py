@@ -1,27 +1,27 @@
-"""The byte loop of Cobra's logs: one-byte marks, each followed by big-endian 64-bit numbers."""
+"""Kernel for Cobra's logs: one-byte marks, each followed by big-endian 64-bit numbers."""
 
 # mypy: allow-untyped-defs
 
-# What ``parse`` may object to; the texts are in ``cobra.PROBLEMS``.
+# Problems that ``parse`` returns; ``cobra.PROBLEMS`` has their messages.
 FINE, CUT_OFF, NOT_A_RECORD, AFTER_MARK, OUTSIDE, WRONG_END = 0, 1, 2, 3, 4, 5
 
-# Bytes of a record that begins or ends a transaction, of a write, and of a read.
+# Sizes in bytes of the begin or end of a transaction, of a write, and of a read.
 MARK, WRITE, READ = 9, 25, 33
 
-# Bytes of a timestamp; some logs have one behind each mark.
+# Size in bytes of a timestamp; some logs have one after each begin and end.
 STAMP = 8
 
-# Write ids of the initial state: written by the initial transaction, or by nobody.
+# Write ids of the initial state: of the initial transaction, and of no transaction.
 INITIAL_WRITE, NULL_WRITE = 0xBEBEEBEE, 0xDEADBEEF
 
-# The write id that many writes share: their value hash tells them apart. UNIVERSAL marks them in ``kinds``.
+# The write id that many writes share; their value hashes differ. UNIVERSAL marks these writes in ``kinds``.
 UNIVERSAL_WRITE, UNIVERSAL = 0xABDDEFEE, 4
 
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 
 
 def load_number(buf, at):
-    """The signed 64-bit number at ``at``, in steps that never overflow."""
+    """Return the signed 64-bit number at ``at``, in steps that never overflow."""
     number = int(buf[at])
     if number >= 128:
         number -= 256
@@ -31,7 +31,7 @@ def load_number(buf, at):
 
 
 def record_size(mark):
-    """How long the record is that begins with ``mark``: 'S', 'C' or 'A', 'W', 'R'; 0 if there is none such."""
+    """Return the size of the record that begins with ``mark`` ('S', 'C', 'A', 'W' or 'R'); 0 for another byte."""
     if mark == 83 or mark == 67 or mark == 65:
         return MARK
     if mark == 87:
@@ -42,9 +42,9 @@ def record_size(mark):
 
 
 def parse(buf, stamp, no_time, kinds, keys, values, txns, txn_ids, txn_status, txn_begin, txn_end):
-    """Fill the columns of one log; returns (operations, transactions, problem, where it is).
+    """Fill the columns of one log; return (operations, transactions, problem, its position).
 
-    ``stamp``: how many bytes a timestamp has, 0 or STAMP; ``no_time`` stands for one that is not there.
+    ``stamp`` is the size of a timestamp, 0 or STAMP; ``no_time`` replaces a missing timestamp.
     """
     at, count, txn_count, last = 0, 0, 0, 0
     is_open = False
@@ -52,14 +52,14 @@ def parse(buf, stamp, no_time, kinds, keys, values, txns, txn_ids, txn_status, t
         mark = int(buf[at])
         size = record_size(mark)
         if size == 0:
-            # only timestamps stand behind a mark
+            # after a begin or end, this may be a timestamp
             return count, txn_count, AFTER_MARK if record_size(last) == MARK else NOT_A_RECORD, at
         if size == MARK:
             size += stamp
         if at + size > len(buf):
             return count, txn_count, CUT_OFF, at
         if mark == 83:
-            # a transaction that is still open has lost its outcome, and stays unknown
+            # an open transaction has lost its outcome and stays unknown
             txn_ids[txn_count] = load_number(buf, at + 1)
             txn_status[txn_count] = UNKNOWN
             txn_begin[txn_count] = load_number(buf, at + MARK) if stamp else no_time

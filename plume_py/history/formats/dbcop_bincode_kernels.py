@@ -1,16 +1,16 @@
-"""The byte loop of dbcop's binary format: little endian, fixed width, every list led by its 64-bit length."""
+"""Kernels for dbcop's bincode: little endian, fixed width, each list after its 64-bit length."""
 
 # mypy: allow-untyped-defs
 
-# What ``parse`` may object to; the texts are in ``dbcop_bincode.PROBLEMS``.
+# Problems that ``parse`` returns; ``dbcop.BINCODE_PROBLEMS`` has their messages.
 FINE, CUT_OFF, TOO_LONG, NOT_A_BOOL, TRAILING = 0, 1, 2, 3, 4
 
-# The fewest bytes that each thing takes.
+# Minimal sizes in bytes.
 PARAMETERS, LENGTH, EVENT, TXN = 40, 8, 18, 9
 
 
 def load_number(buf, at):
-    """The 64-bit pattern at ``at``, as a signed number, in steps that never overflow."""
+    """Return the signed 64-bit number at ``at``, in steps that never overflow."""
     number = int(buf[at + 7])
     if number >= 128:
         number -= 256
@@ -20,7 +20,7 @@ def load_number(buf, at):
 
 
 def load_length(buf, at, size):
-    """The length of a list whose items take ``size`` bytes or more; -1: no length there, -2: the rest is too short."""
+    """Return the length of a list whose items take at least ``size`` bytes; -1: cut off, -2: longer than the file."""
     rest = len(buf) - at - LENGTH
     if rest < 0:
         return -1
@@ -31,7 +31,7 @@ def load_length(buf, at, size):
 
 
 def skip_header(buf):
-    """The place after the parameters and the three strings, and the problem if there is one."""
+    """Return the position after the parameters and the three strings, and the problem or FINE."""
     if len(buf) < PARAMETERS:
         return len(buf), CUT_OFF
     at = PARAMETERS
@@ -44,7 +44,7 @@ def skip_header(buf):
 
 
 def parse(buf, kinds, keys, values, txns, txn_session, txn_aborted):
-    """Fill the columns; returns (operations, transactions, sessions, problem, where it is)."""
+    """Fill the columns; return (operations, transactions, sessions, problem, its position)."""
     count, txn_count = 0, 0
     at, problem = skip_header(buf)
     if problem != FINE:

@@ -1,10 +1,10 @@
-r"""Keys and values of Jepsen histories that are neither integers nor plain strings, as strings.
+r"""Spell keys and values of Jepsen histories that are neither integers nor plain strings as strings.
 
-The model knows integers and strings only. A keyword, a float, a boolean, a ratio, a character and a vector become the
-text that EDN has for them: ``:x``, ``1.5``, ``true``, ``1/2``, ``\a``, ``[1 "a"]``; a symbol gets a quote, ``'x``.
-A string stays as it is, unless that would make it look like one of those: then it keeps its quotes (the string
-``"1.5"`` is ``"1.5"`` with quotes, the float is ``1.5`` without), and so does a string that looks like such a string.
-So no two atoms share a text, and every text stands for exactly one atom: ``written`` finds it again.
+The model has only integers and strings. A keyword, a float, a boolean, a ratio, a character and a vector become their
+EDN text: ``:x``, ``1.5``, ``true``, ``1/2``, ``\a``, ``[1 "a"]``; a symbol gets a quote, ``'x``. A string is kept,
+unless it looks like such a text. Then it keeps its quotes: the string ``"1.5"`` has quotes, the float ``1.5`` has none.
+A string that looks like a quoted string also keeps its quotes. So two atoms never share a text, and ``written`` inverts
+the mapping.
 
 Numbers are equal if Clojure's ``=`` says so: ``0x10``, ``020`` and ``16r10`` are 16, ``4/2`` is 2, ``1.0M`` is ``1M``.
 """
@@ -17,16 +17,16 @@ import msgspec
 
 from plume_py.history.formats.edn_kernels import MAX_TEXT
 
-# The kernel puts this before a string that may look like something else; ``Pairing`` looks at no other strings.
+# The kernel puts this before a string that may look like another kind of atom; only these strings are examined.
 MARK = "\0"
-# The kernel puts this before the text of a number that JSON does not have, of a character and of a symbol.
+# The kernel puts this before the text of a character, a symbol, or a number that JSON does not have.
 EXACT = "\x7f"
 MARKED = re.compile(rb'"(?:\\u0000|\x7f)')
 
-# What the kernel makes of a set: an object with this one key, which no map can have (the string is marked).
+# The kernel turns a set into an object with this single key, which no map can have (such a string is marked).
 SET = "#{}"
 
-# What a symbol or a keyword consists of, and how a symbol begins.
+# The characters of symbols and keywords, and the start of a symbol.
 _IN_NAME = r"[A-Za-z0-9.*!_?$%&=<>/|+\-:#'\u0080-\U0010ffff]"
 _SYMBOL = rf"(?:[A-Za-z.*!_?$%&=<>/|\u0080-\U0010ffff]|[+-](?![0-9])){_IN_NAME}*"
 _KEYWORD = rf":(?!:){_IN_NAME}+"
@@ -42,20 +42,23 @@ _TOKEN = re.compile(
 _A_FLOAT = re.compile(_FLOAT)
 _AN_EXACT = re.compile(_EXACT)
 
-# Characters that have a name.
+# Characters with a name.
 _NAMES = {"\n": "newline", " ": "space", "\t": "tab", "\r": "return", "\f": "formfeed", "\b": "backspace"}
 _NAMED = {name: character for character, name in _NAMES.items()}
 
 
 def text_of(atom: object, *, marked: bool) -> int | str | None:
-    """The key or value that stands for a decoded one; ``marked``: it comes from the kernel. TypeError if none does."""
+    """Return the key or value for a decoded atom. Raise TypeError if there is none.
+
+    ``marked``: the atom comes from the EDN kernel, with its marks.
+    """
     if isinstance(atom, str):
         if not marked:
-            return _quoted_if_odd(atom)
+            return _quoted_if_ambiguous(atom)
         if atom.startswith(EXACT):
             exact = _exact(atom[1:])
             return f"'{exact}" if isinstance(exact, str) and _is_symbol(atom[1:]) else exact
-        return _quoted_if_odd(atom[1:]) if atom.startswith(MARK) else atom
+        return _quoted_if_ambiguous(atom[1:]) if atom.startswith(MARK) else atom
     if atom is None or type(atom) is int:
         return atom
     if isinstance(atom, bool | float | list):
@@ -64,30 +67,30 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
 
 
 def written(text: str) -> str:
-    """The EDN that is read as ``text``: a keyword, a number, …, or a string."""
-    if text[:1] == "'" and _is_odd(text):
+    """Return the EDN that is read as ``text``: a keyword, a number, a string and so on."""
+    if text[:1] == "'" and _is_text_of_other_atom(text):
         return text[1:]
-    return text if _is_odd(text) else msgspec.json.encode(string_of(text)).decode()
+    return text if _is_text_of_other_atom(text) else msgspec.json.encode(string_of(text)).decode()
 
 
 def string_of(text: str) -> str:
-    """The string that ``text`` stands for, unless it stands for something else."""
+    """Return the string that ``text`` represents, or ``text`` if it represents another kind of atom."""
     inner = text[1:-1]
-    return inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_odd(_core(inner)) else text
+    return inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_text_of_other_atom(_core(inner)) else text
 
 
-def _quoted_if_odd(string: str) -> str:
-    return f'"{string}"' if _is_odd(_core(string)) else string
+def _quoted_if_ambiguous(string: str) -> str:
+    return f'"{string}"' if _is_text_of_other_atom(_core(string)) else string
 
 
 def _core(string: str) -> str:
-    """What is left of a string without the quotes around it."""
+    """Return the string without the quotes around it."""
     quotes = min(len(string) - len(string.lstrip('"')), len(string) - len(string.rstrip('"')), len(string) // 2)
     return string[quotes : len(string) - quotes]
 
 
-def _is_odd(text: str) -> bool:
-    """Is this the text of something that is no string?"""
+def _is_text_of_other_atom(text: str) -> bool:
+    """Return whether ``text`` is the text of an atom that is not a string."""
     if text[:1] == "[":
         return text[-1:] == "]" and _is_vector(text)
     return _SCALAR.fullmatch(text) is not None and _is_canonical(text)
@@ -105,12 +108,12 @@ def _is_canonical(token: str) -> bool:
 
 
 def _is_symbol(token: str) -> bool:
-    """Is a marked text that of a symbol?"""
+    """Return whether a text with the mark EXACT is a symbol."""
     return token[0] != "\\" and not token.lstrip("+-")[:1].isdecimal()
 
 
 def _exact(token: str) -> int | str:
-    """The integer or the text that stands for a number that JSON does not have, a character or a symbol."""
+    """Return the integer or text for a token that JSON does not have: a number, a character or a symbol."""
     if token[0] == "\\":
         return _character(token[1:])
     if _is_symbol(token):
@@ -127,7 +130,7 @@ def _exact(token: str) -> int | str:
 
 
 def _decimal(sign: str, digits: str) -> str:
-    """An exact decimal number without zeros that do not count."""
+    """Return an exact decimal number without insignificant zeros."""
     try:
         number = Decimal(digits).as_tuple()
     except ArithmeticError:  # an exponent of 18 digits
@@ -143,7 +146,7 @@ def _decimal(sign: str, digits: str) -> str:
 
 
 def _character(character: str) -> str:
-    r"""A character as EDN has it: ``\a``, by its name, or by its number."""
+    r"""Return a character in EDN: ``\a``, its name, or its number."""
     if character in _NAMES:
         return f"\\{_NAMES[character]}"
     plain = len(character) == 1 and character > " " and character not in ",\x7f"
@@ -151,7 +154,7 @@ def _character(character: str) -> str:
 
 
 def _is_vector(text: str) -> bool:
-    """Is this a vector, spelled as ``_edn`` does?"""
+    """Return whether ``text`` is a vector as ``_edn`` spells it."""
     depth, at, space = 0, 0, True
     while at < len(text):
         if text[at] == " ":
@@ -170,7 +173,7 @@ def _is_vector(text: str) -> bool:
 
 
 def _edn(form: object, marked: bool) -> str:
-    """A decoded form as EDN; TypeError for sets and maps."""
+    """Return a decoded form as EDN. Raise TypeError for sets and maps."""
     if isinstance(form, list):
         return f"[{' '.join(_edn(inner, marked) for inner in form)}]"
     if form is None or isinstance(form, bool):
@@ -189,4 +192,4 @@ def _edn(form: object, marked: bool) -> str:
 
 
 def _float(number: float) -> str:
-    return repr(number + 0.0)  # there is only one zero
+    return repr(number + 0.0)  # -0.0 becomes 0.0

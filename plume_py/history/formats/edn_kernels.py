@@ -1,42 +1,42 @@
-"""The byte loop of EDN: every top-level form becomes one line of JSON.
+"""Kernel that turns EDN into JSON: every top-level form becomes one line.
 
-A top-level vector or list, if it comes first, is no form but the enclosure of the forms inside it. The loop keeps no
-state between calls but a place between two forms; a form that the block cuts off is read again in the next one.
+If the first form is a vector or a list, it encloses the forms. Between calls the kernel keeps only a position between
+two forms; a form that the block cuts off is read again in the next block.
 """
 
 # mypy: allow-untyped-defs
 
 import numpy as np
 
-# What ``transduce`` may object to; the texts are in ``edn.PROBLEMS``. CUT_OFF: the form goes on after the block.
+# Problems that ``transduce`` returns; ``edn.PROBLEMS`` has their messages. CUT_OFF: the form continues after the block.
 FINE, CUT_OFF, UNCLOSED, UNCLOSED_STRING, STRAY_CLOSE, MISMATCHED, ODD_MAP, DANGLING, TOO_DEEP = range(9)
 AFTER_END, COLLECTION_KEY, BAD_BYTE, BAD_NUMBER, BAD_KEYWORD, BAD_ESCAPE, BAD_CHARACTER, BAD_DISPATCH = range(9, 17)
 SAME_KEY, TOO_MANY_KEYS = 17, 18
 
-# Classes of bytes; those from SYMBOL on are what symbols, keywords and numbers consist of.
+# Classes of bytes; symbols, keywords and numbers consist of the classes from SYMBOL on.
 UNKNOWN, SPACE, NEWLINE, COMMENT, OPEN, CLOSE, QUOTE, BACKSLASH = range(8)
 SYMBOL, DIGIT, SIGN, COLON, HASH, APOSTROPHE = range(8, 14)
 
-# Kinds of frames: a closing bracket, or these. TAG and DISCARD wait for the form that they apply to.
+# Kinds of frames, some of them a closing bracket. TAG and DISCARD wait for the form that they apply to.
 ROOT, TAG, DISCARD, MAP, SET, VECTOR, LIST = 0, 1, 2, 125, 126, 93, 41
 MAX_DEPTH = 64
 
-# Keys of a map that are compared; an operation has no more.
+# Number of keys of a map that are compared; an operation has no more.
 MAX_KEYS = 64
 
-# Before the text of a number that JSON does not have, of a character and of a symbol; see ``edn_atoms``.
+# Mark before the text of a character, a symbol, or a number that JSON does not have; see ``edn_atoms``.
 EXACT = 127
-# Digits of a number that is kept as text, at most.
+# Maximal length of a number that is kept as text.
 MAX_TEXT = 4000
-# The largest number that is converted here.
+# The largest number that is converted; larger ones are kept as text.
 LARGEST = 2**63 - 1
 
-# Before the first form; forms without an enclosure; after the enclosure. In between: its closing bracket.
+# Modes: before the first form; forms without enclosure; after the enclosure. Inside it: its closing bracket.
 NOTHING_YET, BARE, CLOSED = 0, 1, 2
 
 INTEGER, DECIMAL, AS_TEXT, NO_NUMBER = range(4)
 
-# What ``fold`` makes of the names that mean something.
+# Results of ``fold`` for names with a meaning.
 NAME_NIL, NAME_TRUE, NAME_FALSE = 0x6E696C, 0x74727565, 0x66616C7365
 NAME_NEWLINE, NAME_SPACE, NAME_TAB = 0x6E65776C696E65, 0x7370616365, 0x746162
 NAME_RETURN, NAME_FORMFEED = 0x72657475726E, 0x666F726D66656564
@@ -46,7 +46,7 @@ GROWTH, MARGIN = 6, 16  # no byte of EDN becomes more of JSON than a control cha
 
 
 def all_hex(buf, at, end):
-    """Are there only hexadecimal digits, and at least one?"""
+    """Return whether ``buf[at:end]`` consists of at least one hexadecimal digit and nothing else."""
     for i in range(at, end):
         if not (48 <= buf[i] <= 57 or 65 <= buf[i] <= 70 or 97 <= buf[i] <= 102):
             return False
@@ -54,14 +54,14 @@ def all_hex(buf, at, end):
 
 
 def skip_digits(buf, at, end):
-    """The place after the decimal digits at ``at``."""
+    """Return the position after the decimal digits at ``at``."""
     while at < end and 48 <= buf[at] <= 57:
         at += 1
     return at
 
 
 def classify_number(buf, at, end):
-    """What the number ``buf[at:end]`` (without sign) is, and the end of what JSON shall keep of it."""
+    """Return the kind of the number ``buf[at:end]`` (without sign), and the end of the part that JSON keeps."""
     i = skip_digits(buf, at, end)
     if buf[at] == 48 and i - at > 1:
         return NO_NUMBER, end
@@ -86,7 +86,7 @@ def classify_number(buf, at, end):
 
 
 def digit_value(byte):
-    """What a digit counts in a base of up to 36; 36 for other bytes."""
+    """Return the value of a digit in a base of up to 36; 36 for other bytes."""
     if 48 <= byte <= 57:
         return int(byte) - 48
     if 65 <= byte <= 90:
@@ -95,7 +95,7 @@ def digit_value(byte):
 
 
 def radix(buf, at, end):
-    """The base of the integer ``buf[at:end]`` (without sign) and the span of its digits; base 10 if it names none."""
+    """Return the base of the integer ``buf[at:end]`` (without sign) and the span of its digits; base 10 by default."""
     i = skip_digits(buf, at, end)
     if buf[at] == 48 and end - at > 1:
         stop = end - 1 if buf[end - 1] == 78 else end  # N
@@ -109,7 +109,7 @@ def radix(buf, at, end):
 
 
 def put_byte(byte, out, pos):
-    """One character of a JSON string, escaped where it must be."""
+    """Write one character of a JSON string, escaped if necessary; return the position after it."""
     if byte < 32:
         low = byte & 15
         for i, part in enumerate((92, 117, 48, 48, 48 + (byte >> 4), low + (48 if low < 10 else 87))):
@@ -123,7 +123,7 @@ def put_byte(byte, out, pos):
 
 
 def put_copy(buf, at, end, out, pos):
-    """``buf[at:end]`` as it stands."""
+    """Copy ``buf[at:end]``; return the position after it."""
     for i in range(at, end):
         out[pos] = buf[i]
         pos += 1
@@ -131,15 +131,15 @@ def put_copy(buf, at, end, out, pos):
 
 
 def put_quoted(buf, at, end, out, pos):
-    """A token as a JSON string; no byte of a token needs an escape."""
+    """Write a token as a JSON string; no byte of a token needs an escape."""
     out[pos] = 34
     pos = put_copy(buf, at, end, out, pos + 1)
     out[pos] = 34
     return pos + 1
 
 
-def looks_odd(buf, at, stop):
-    """May the string whose content begins at ``at`` look like an atom of another kind, a vector or a set?"""
+def may_look_like_other_atom(buf, at, stop):
+    """Return whether the string whose content begins at ``at`` may look like another atom, a vector or a set."""
     if at + 5 < stop and buf[at] in (102, 116):
         end = at + (5 if buf[at] == 102 else 4)
         return buf[end] == 34 and fold(buf, at, end) in (NAME_TRUE, NAME_FALSE)
@@ -148,10 +148,10 @@ def looks_odd(buf, at, stop):
 
 
 def put_string(buf, at, stop, out, pos):
-    """The string that begins at ``at``: (place after it, place in ``out``, newlines in it, problem)."""
+    """Write the string that begins at ``at``; return (position after it, position in ``out``, newlines, problem)."""
     out[pos] = 34
     at, pos, newlines = at + 1, pos + 1, 0
-    if looks_odd(buf, at, stop):
+    if may_look_like_other_atom(buf, at, stop):
         pos = put_byte(0, out, pos)
     while at < stop:
         byte = buf[at]
@@ -181,7 +181,7 @@ def put_string(buf, at, stop, out, pos):
 
 
 def fold(buf, at, end):
-    """``buf[at:end]``, of at most eight ASCII bytes, as one number to compare with; -1 if it is longer."""
+    """Return up to eight ASCII bytes as one number for comparison; -1 if there are more."""
     if end - at > 8 or buf[at] >= 128:
         return -1
     number = 0
@@ -191,7 +191,7 @@ def fold(buf, at, end):
 
 
 def named_character(buf, at, end):
-    """The byte that a name like ``newline`` stands for, or -1."""
+    """Return the byte that a name like ``newline`` means, or -1."""
     name = fold(buf, at, end)
     for known, byte in ((NAME_NEWLINE, 10), (NAME_SPACE, 32), (NAME_TAB, 9), (NAME_RETURN, 13), (NAME_FORMFEED, 12)):
         if name == known:
@@ -202,9 +202,9 @@ def named_character(buf, at, end):
 
 
 def put_character(buf, at, end, out, pos):
-    r"""The character ``buf[at:end]`` (without its backslash) as a marked JSON string; the place after it, or -1.
+    """Write the character ``buf[at:end]`` (without its backslash) as a marked JSON string.
 
-    Behind the mark there are a backslash and the character itself, whatever its name.
+    Return the position after it, or -1. After the mark follow a backslash and the character itself, whatever its name.
     """
     first = buf[at]
     size = end - at
@@ -230,7 +230,7 @@ def put_character(buf, at, end, out, pos):
 
 
 def put_exact(buf, at, end, out, pos):
-    """A token as a marked JSON string; no byte of it needs an escape."""
+    """Write a token as a JSON string with the mark EXACT; no byte of it needs an escape."""
     out[pos] = 34
     out[pos + 1] = EXACT
     pos = put_copy(buf, at, end, out, pos + 2)
@@ -239,7 +239,7 @@ def put_exact(buf, at, end, out, pos):
 
 
 def put_radix(buf, at, end, out, pos):
-    """The integer ``buf[at:end]``, hexadecimal, octal or with its base; the place after it, or -1 if malformed."""
+    """Write the integer ``buf[at:end]``, hexadecimal, octal or with a base; return the position after it, or -1."""
     signed = 1 if buf[at] == 43 or buf[at] == 45 else 0
     base, first, stop = radix(buf, at + signed, end)
     if not 2 <= base <= 36 or first == stop:
@@ -266,7 +266,7 @@ def put_radix(buf, at, end, out, pos):
 
 
 def put_number(buf, at, end, is_key, out, pos):
-    """The number ``buf[at:end]`` as JSON has it; the place after it, or -1."""
+    """Write the number ``buf[at:end]`` as JSON; return the position after it, or -1."""
     signed = 1 if buf[at] == 43 or buf[at] == 45 else 0
     if radix(buf, at + signed, end)[0] != 10:
         if not is_key:
@@ -285,7 +285,7 @@ def put_number(buf, at, end, is_key, out, pos):
 
 
 def put_symbol(buf, at, end, is_key, out, pos):
-    """A symbol: null, true, false, or a marked string."""
+    """Write a symbol as null, true, false or a marked string."""
     name = -1 if is_key else fold(buf, at, end)
     if name == NAME_NIL:
         for i, letter in enumerate((110, 117, 108, 108)):
@@ -297,7 +297,7 @@ def put_symbol(buf, at, end, is_key, out, pos):
 
 
 def is_same_key(out, keys, count, begin, end):
-    """Is ``out[begin:end]`` one of the first ``count`` keys of a map, whose spans are in ``keys``?"""
+    """Return whether ``out[begin:end]`` is one of the first ``count`` keys of a map, whose spans are in ``keys``."""
     for k in range(count):
         at = int(keys[k, 0])
         if int(keys[k, 1]) - at == end - begin:
@@ -310,7 +310,10 @@ def is_same_key(out, keys, count, begin, end):
 
 
 def put_token(buf, at, end, kind, after, is_key, out, pos):
-    """The token ``buf[at:end]``, whose first byte is of ``kind``, the next of ``after``: (place after it, problem)."""
+    """Write the token ``buf[at:end]``; return (position after it, problem if that is negative).
+
+    ``kind`` and ``after`` are the classes of its first two bytes.
+    """
     if kind == DIGIT or (kind == SIGN and after == DIGIT):
         return put_number(buf, at, end, is_key, out, pos), BAD_NUMBER
     if kind == COLON:
@@ -327,14 +330,14 @@ def put_token(buf, at, end, kind, after, is_key, out, pos):
 
 
 def put_set(out, pos):
-    """The beginning of a set: an object with one key, so that nobody takes it for a vector."""
+    """Write the start of a set: an object with one key, to distinguish it from a vector."""
     for i, part in enumerate((123, 34, 35, 123, 125, 34, 58, 91)):  # {"#{}":[
         out[pos + i] = part
     return pos + 8
 
 
 def problem_of_close(byte, frame, forms, mode):
-    """What is wrong with a closing bracket in ``frame``, which holds ``forms`` forms."""
+    """Return the problem of a closing bracket in ``frame``, which has ``forms`` forms, or FINE."""
     if frame == ROOT:
         return FINE if byte == mode else STRAY_CLOSE if mode <= CLOSED else MISMATCHED
     if frame in (TAG, DISCARD):
@@ -347,8 +350,8 @@ def problem_of_close(byte, frame, forms, mode):
 def transduce(buf, start, stop, last, classes, out, lines, line, mode):
     """Turn the forms of ``buf[start:stop]`` into lines of ``out``; ``lines`` gets the source line of each.
 
-    ``last``: the text ends at ``stop``. Returns (problem, where it is, bytes of out, forms, and for the next block: the
-    place after the last whole form, its line, the mode).
+    ``last``: the text ends at ``stop``. Return (problem, its position, bytes of out, forms), and for the next block the
+    position after the last whole form, its line and the mode.
     """
     frames = np.zeros(MAX_DEPTH + 1, np.int64)
     counts = np.zeros(MAX_DEPTH + 1, np.int64)  # forms so far; of a TAG: 1 if it tags the key of a map
@@ -476,7 +479,7 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
                     at = begin
                     break
                 problem = FINE
-        # A form is complete: so are its tags, and a #_ before it takes it back.
+        # A form is complete, and its tags are too; a #_ before it discards it.
         while frames[depth] == TAG:
             depth -= 1
         if frames[depth] == DISCARD:

@@ -1,4 +1,4 @@
-"""Elle JSON, as elle-cli reads it: the maps of a Jepsen history as one array, or one object per line."""
+"""Read Elle JSON, the input of elle-cli: a Jepsen history's maps as one array, or one object per line."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,13 @@ from plume_py.base.json_names import given, reject_same_names
 from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import elle_json_kernels as kernels
-from plume_py.history.formats.jepsen import Pairing
-from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
-from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
 
 class ElleOperation(msgspec.Struct, gc=False):
-    """An operation; everything else in it is skipped."""
+    """An operation; its other fields are skipped."""
 
     type: str = ""
     process: Any = None
@@ -29,7 +28,7 @@ class ElleOperation(msgspec.Struct, gc=False):
     error: msgspec.Raw = ABSENT
 
 
-# What fields are that an operation does not give.
+# Defaults of optional fields.
 OPTIONAL: dict[str, object] = {
     **dict.fromkeys(("process", "f", "index", "time")),
     **dict.fromkeys(("value", "error"), ABSENT),
@@ -48,7 +47,7 @@ _array = msgspec.json.Decoder(list[ElleOperation])
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of an Elle JSON history."""
+    """Return the raw columns of an Elle JSON history."""
     pairing = Pairing(DIALECT)
     with no_collector():
         enclosed = source.head().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
@@ -73,7 +72,7 @@ def _read_array(content: Buffer, pairing: Pairing) -> None:
 
 
 def _blocks(source: Source) -> Iterator[tuple[bytes, list[int]]]:
-    """Blocks of lines that are not blank, and their numbers."""
+    """Yield blocks of lines that are not blank, with their line numbers."""
     number = 1
     for chunk in source.lines():
         records, numbers = [], []

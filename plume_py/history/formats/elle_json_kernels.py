@@ -1,10 +1,13 @@
-"""The byte loop of Elle JSON: where its operations stand."""
+"""Kernel that finds the line numbers of the operations in Elle JSON."""
 
 # mypy: allow-untyped-defs
 
 
 def object_lines(buf, lines):
-    """The line on which each object of a JSON array begins; ``buf`` is known to be valid JSON. Returns how many."""
+    """Set ``lines`` to the line on which each item of a JSON array begins; return the number of items.
+
+    ``buf`` must be valid JSON.
+    """
     count, depth, line, at = 0, 0, 1, 0
     while at < len(buf):
         byte = buf[at]

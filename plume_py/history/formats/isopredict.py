@@ -1,12 +1,12 @@
-"""IsoPredict traces: ``WRITE KEY[x] Txn(1, 0)`` and ``READ KEY[x] Txn(2, 0) From(1, 0)``, one event per line.
+"""Read IsoPredict traces: ``WRITE KEY[x] Txn(1, 0)``, ``READ KEY[x] Txn(2, 0) From(1, 0)``, one event per line.
 
-``Txn(s, i)`` is transaction i of session s. There are no values, as a read names its writer; a write therefore gets the
-spelling of its transaction, "1,0", as its value. ``Txn(0, 0)`` is the initial state: its writes are left out, and a
-read from it sees null. The indices order a session, not the lines, because a trace may list its transactions in commit
-order; the events of a transaction keep the order of their lines. Keys stay strings even when they look like numbers.
+``Txn(s, i)`` is transaction i of session s. A trace has no values, because a read names its writer; the value of a
+write is its transaction, "1,0". ``Txn(0, 0)`` is the initial state: its writes are skipped, and a read from it returns
+null. The indices order a session, since a trace may list its transactions in commit order. The events of a transaction
+keep the order of their lines. Keys are strings, even if they look like numbers.
 
-Sets are registers, one for each member that is asked for: ``INSERT[k] to Set[s] Txn(1, 0)`` and ``DELETE[k] from Set[s]
-Txn(1, 0)`` write the key "Set(s:k)", and ``CONTAINS[k] in Set[s] From(1, 0) Txn(2, 0)`` reads it.
+A set is one register per member. ``INSERT[k] to Set[s] Txn(1, 0)`` and ``DELETE[k] from Set[s] Txn(1, 0)`` write the
+key "Set(s:k)"; ``CONTAINS[k] in Set[s] From(1, 0) Txn(2, 0)`` reads it.
 """
 
 import re
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = "write READ KEY[key] Txn(session, index) From(session, index) or WRITE KEY[key] Txn(session, index)"
@@ -39,7 +39,7 @@ TxnId = tuple[int, int]
 
 
 class _Txn:
-    """A transaction and the line on which it begins."""
+    """The operations of a transaction and the line on which it begins."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -47,7 +47,7 @@ class _Txn:
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of an IsoPredict trace."""
+    """Return the raw columns of an IsoPredict trace."""
     sessions: dict[int, dict[int, _Txn]] = {}
     for number, line in numbered_lines(source):
         if line.strip():

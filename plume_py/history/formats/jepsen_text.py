@@ -1,7 +1,7 @@
-r"""Jepsen's ``history.txt``: a line per operation, ``process \t :type \t :f \t value`` and perhaps ``\t error``.
+r"""Read Jepsen's ``history.txt``: a line per operation, ``process \t :type \t :f \t value`` and maybe ``\t error``.
 
-The columns are EDN, but for the error, which is printed as it is and may go on over several lines: nobody needs it.
-Each line becomes the map that ``history.edn`` has for it, and ``edn`` reads that.
+The columns are EDN, except the error, which may continue over several lines and is skipped. Each line becomes the map
+that ``history.edn`` has for it, and ``edn`` reads the maps.
 """
 
 import re
@@ -11,24 +11,24 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.edn import BlockReader, read_blocks
 from plume_py.history.source import Source
 
-# What begins a line: its process and its type.
+# The start of a line: process and type.
 OPERATION = re.compile(rb"[ \t]*(?P<process>[^\s\t]+)[ ]*\t:(?P<type>invoke|ok|fail|info)[ ]*\t")
 _EXAMPLE = "0, :ok, :txn and [[:w :x 1] [:r :y nil]], with tabs between"
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a history.txt."""
+    """Return the raw columns of a history.txt."""
     maps = _Maps()
     text = b"".join(maps.add(chunk) for chunk in source.lines())
     try:
         return read_blocks(BlockReader(text), one_per_line=True)
     except InputError as error:
-        error.where = error.where.split(", column")[0]  # columns are those of the maps, which nobody sees
+        error.where = error.where.split(", column")[0]  # the column would be one of the generated map
         raise
 
 
 class _Maps:
-    """Turns lines of the file into maps, each on its own line; those that continue an error become blank."""
+    """Turns each line of the file into a map on its own line, and the further lines of an error into blank lines."""
 
     def __init__(self) -> None:
         self._line = 0

@@ -1,4 +1,4 @@
-"""Writers of the native formats, JSON and JSON Lines. JSON can express every history that a file can hold."""
+"""Write native JSON and JSON Lines. Native JSON can express every history that a file can hold."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ _encode = msgspec.json.encode
 
 
 def write_json(history: History) -> Rendered:
-    """Native JSON: one document."""
+    """Return the history as native JSON."""
     _require_initial(history, "native JSON")
     before = b"{" + _initial(history) + _ticks(history) + b'"sessions":['
     chunks = render(history, _spelling(history, _heads(history), _tails(history)), before, _end(history))
@@ -25,14 +25,14 @@ def write_json(history: History) -> Rendered:
 
 
 def write_lines(history: History) -> Rendered:
-    """Native JSON Lines: one transaction per line."""
+    """Return the history as native JSON Lines, one transaction per line."""
     _require_initial(history, "JSON Lines")
     if np.any(np.diff(history.session_start) == 0):
         raise ConversionError("JSON Lines has no empty sessions, and this history has one")
     head = _initial(history) + _ticks(history)
     before = b"{" + head.rstrip(b",") + b"}\n" if head else b""
     names, owners = _session_names(history), history.txn_session.tolist()
-    heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in _txns(history))
+    heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in range(history.transactions))
     return Rendered(render(history, _spelling(history, heads, [b"]}\n"] * history.transactions), before))
 
 
@@ -51,7 +51,7 @@ def _spelling(history: History, heads: Iterator[bytes], tails: "list[bytes] | It
 
 
 def _require_initial(history: History, target: str) -> None:
-    """Refuse where the file would be read with another initial state."""
+    """Raise ConversionError if the file would be read with another initial state."""
     null = history.values.code_of(None)
     if history.initial is None and np.any(history.version_value == null):
         raise ConversionError(f"in {target} null may be the initial value; this history has null and no initial state")
@@ -62,25 +62,21 @@ def _require_initial(history: History, target: str) -> None:
         require_decision(history, find_init_txn(undeclared, "auto", False), target)
 
 
-def _txns(history: History) -> range:
-    return range(history.transactions)
-
-
 def _initial(history: History) -> bytes:
-    """The declaration of the initial value; none if an explicit transaction sets it."""
+    """Return the field of the initial value; empty if an explicit transaction sets it."""
     if history.init_txn != NOBODY:
         return b""
     return b'"initial":' + _encode(history.initial_value) + b","
 
 
 def _ticks(history: History) -> bytes:
-    """How fast the clock ticks, where that is known."""
+    """Return the field of the clock's ticks per second, if known."""
     per_second = None if history.times is None else history.times.per_second
     return b"" if per_second is None else b'"ticks_per_second":%d,' % per_second
 
 
 def _fields(history: History, t: int) -> bytes:
-    """The optional fields of a transaction that differ from the default."""
+    """Return the optional fields of a transaction that differ from their defaults."""
     fields = b""
     names = history.txn_label.names
     if names is not None and names[t] is not None and not (history.txn_status[t] == 1 and names[t] == -1):
@@ -98,15 +94,15 @@ def _fields(history: History, t: int) -> bytes:
 
 
 def _session_names(history: History) -> list[bytes]:
-    """The sessions' own names, or their positions where two names look alike."""
+    """Return the names of the sessions, or their numbers if two names are equal."""
     names = [_encode(history.session_label[s]) for s in range(history.sessions)]
     return names if len(set(names)) == len(names) else [b"%d" % s for s in range(history.sessions)]
 
 
 def _heads(history: History) -> Iterator[bytes]:
-    """What stands before each transaction, the brackets of its session and of empty ones before it included."""
+    """Yield the text before the operations of each transaction, with the brackets of sessions that open there."""
     previous = -1
-    for t in _txns(history):
+    for t in range(history.transactions):
         s = int(history.txn_session[t])
         opening = b"," if s == previous else b"".join(_between(previous, s))
         previous = s
@@ -114,20 +110,20 @@ def _heads(history: History) -> Iterator[bytes]:
 
 
 def _between(previous: int, s: int) -> Iterator[bytes]:
-    """From the end of session ``previous`` (closed by its last tail) to the inside of session ``s``."""
+    """Yield the text from the end of session ``previous`` to the start of session ``s``."""
     for skipped in range(previous + 1, s):
         yield b"\n[]" if skipped == 0 else b",\n[]"
     yield b"\n[" if s == 0 else b",\n["
 
 
 def _tails(history: History) -> Iterator[bytes]:
-    for t in _txns(history):
+    for t in range(history.transactions):
         last = t + 1 == history.transactions or history.txn_session[t + 1] != history.txn_session[t]
         yield b"]}]" if last else b"]}\n "
 
 
 def _end(history: History) -> bytes:
-    """Empty sessions after the last transaction, and the closing brackets."""
+    """Return the text after the last transaction: empty sessions and the closing brackets."""
     last = int(history.txn_session[-1]) if history.transactions else -1
     rest = b"".join(b"\n[]" if s == 0 else b",\n[]" for s in range(last + 1, history.sessions))
     return rest + b"\n]}\n"

@@ -1,7 +1,7 @@
-"""What all writers share: spelling tables, one rendering loop, and the checks of what a format can express.
+"""What the writers share: the rendering of a history as bytes, and checks of what a format can express.
 
-Every format we write has the same shape: a head per transaction, then its operations, then a tail. A writer only says
-how each piece is spelled; the kernel puts them together.
+A written history consists of transactions, each with a head, its operations and a tail. A writer says how each piece is
+spelled (``Spelling``), and a kernel concatenates the pieces.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +37,7 @@ Blob = tuple[Int8s, Int64s]
 
 @dataclass
 class Rendered:
-    """A written history: its bytes, in chunks, and what the format lost that no verdict depends on."""
+    """A written history: its bytes in chunks, and notes on losses that no verdict depends on."""
 
     chunks: Iterator[bytes]
     notes: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Spelling:
 
 
 def blob(pieces: Iterable[bytes]) -> Blob:
-    """Concatenate ``pieces`` and remember where each begins."""
+    """Return the concatenated pieces and the position of each."""
     listed = list(pieces)
     starts = np.zeros(len(listed) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, listed), np.int64, len(listed)), out=starts[1:])
@@ -68,7 +68,7 @@ def blob(pieces: Iterable[bytes]) -> Blob:
 
 
 class Rows(NamedTuple):
-    """What is written: row i has the operations ``start[i] .. start[i + 1]``; ``values`` are numbers of pieces."""
+    """Rows to write: row i has the operations ``start[i] .. start[i + 1]``; ``values`` are numbers of value pieces."""
 
     start: Int64s
     kinds: Int8s
@@ -77,14 +77,14 @@ class Rows(NamedTuple):
 
 
 def transactions(history: History) -> Rows:
-    """A row for each transaction, in session order: what most formats have."""
+    """Return one row per transaction, in session order."""
     return Rows(history.txn_start, history.op_kind, history.op_key, _value_pieces(history))
 
 
 def render(
     history: History, spelling: Spelling, before: bytes = b"", after: bytes = b"", rows: Rows | None = None
 ) -> Iterator[bytes]:
-    """The bytes of ``history``, block by block; ``spelling`` has a head and a tail for each of ``rows``."""
+    """Yield the bytes of ``history`` in blocks; ``spelling`` has a head and a tail for each of ``rows``."""
     dispatch.prepare(40 * history.operations, kernels)
     rows = transactions(history) if rows is None else rows
     closes = spelling.closes
@@ -117,7 +117,7 @@ def _blocks(txn_start: Int64s) -> Iterator[tuple[int, int]]:
 
 
 def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
-    """Every version's value, then every list, then what has not been read yet."""
+    """Return the value pieces: every version, then every list, then the piece of a read without a result."""
     is_initial = history.initial_versions
     spell = history.values.spell
     values = [
@@ -134,12 +134,12 @@ def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
 
 
 def unread_piece(history: History) -> int:
-    """The number of the piece that stands for what has not been read yet."""
+    """Return the number of the value piece of a read without a result."""
     return len(history.version_value) + (0 if history.lists is None else len(history.lists.ops))
 
 
 def _value_pieces(history: History) -> Int32s:
-    """For each operation, the number of its value's piece: its version, or the list it read."""
+    """Return the number of the value piece of each operation: its version, or the list that it read."""
     if history.lists is None:
         return history.op_version
     pieces = history.op_version.copy()
@@ -148,23 +148,23 @@ def _value_pieces(history: History) -> Int32s:
 
 
 def integer(atom: Atom, what: str, target: str) -> int:
-    """``atom`` as a non-negative 64-bit integer, or a refusal."""
+    """Return ``atom`` if it is a non-negative 64-bit integer; else raise ConversionError."""
     if not isinstance(atom, int) or not 0 <= atom < 2**64:
         raise ConversionError(f"{target} has only non-negative 64-bit integers, and a {what} is {atom!r:.40}")
     return atom
 
 
 def require(history: History, target: str, *, lists: bool, unknown: bool, empty: bool, levels: bool) -> None:
-    """Refuse, with the reason, what ``target`` cannot express."""
+    """Raise ConversionError for what ``target`` cannot express. Each flag says whether it can."""
     if not lists and np.any(history.op_kind >= READ_LIST):
         raise ConversionError(f"{target} has no lists, and this history has appends or list reads")
     if not unknown and np.any(history.txn_status == UNKNOWN):
         raise ConversionError(f"{target} has no unknown outcome, and {_first(history, history.txn_status == UNKNOWN)}")
     if not levels and history.txn_level is not None and np.any(history.txn_level):
         raise ConversionError(f"{target} has no declared levels, and {_first(history, history.txn_level > 0)}")
-    hollow = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
-    if not empty and np.any(hollow):
-        raise ConversionError(f"{target} has no empty transactions, and {_first(history, hollow)}")
+    without_ops = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
+    if not empty and np.any(without_ops):
+        raise ConversionError(f"{target} has no empty transactions, and {_first(history, without_ops)}")
     if not empty and np.any(np.diff(history.txn_start[history.session_start]) == 0):
         raise ConversionError(f"{target} has no empty sessions, and this history has one")
     if not empty and not history.sessions:
@@ -182,13 +182,13 @@ def require_initial(
     initials: tuple[Atom, ...],
     lost_ops: Bools | None = None,
     *,
-    hollow: bool = True,
+    keep_empty: bool = True,
     fixed: bool = False,
 ) -> None:
-    """Refuse where ``target``'s own way to show the initial state would change who is read from.
+    """Raise ConversionError if the initial values of ``target`` would change the writer of a read.
 
-    ``lost_ops`` are the operations that it loses; ``hollow``: it keeps transactions without operations; ``fixed``: no
-    transaction sets up its initial state.
+    ``lost_ops`` are operations that the format loses. ``keep_empty``: it keeps transactions without operations.
+    ``fixed``: no transaction sets up its initial state.
     """
     reads_initial = history.initial_versions
     for initial in initials:
@@ -207,25 +207,25 @@ def require_initial(
                 f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
                 "whose initial state was read too"
             )
-    require_decision(history, find_init_txn(_as_written(history, lost_ops, hollow), "auto", False, fixed), target)
+    require_decision(history, find_init_txn(_as_written(history, lost_ops, keep_empty), "auto", False, fixed), target)
 
 
 def require_decision(history: History, again: int, target: str) -> None:
-    """Refuse if ``again``, the initial transaction of what would be written, is another one than now."""
+    """Raise ConversionError if ``again``, the initial transaction of the written file, differs from the current one."""
     if history.init_txn == NOBODY and again != NOBODY:
         raise ConversionError(f"in {target} the first transaction would be taken for the initial state")
     if history.init_txn != NOBODY and again == NOBODY:
         raise ConversionError(f"in {target} the first transaction would not be taken for the initial state")
 
 
-def _as_written(history: History, lost_ops: Bools | None, hollow: bool) -> History:
-    """What a format keeps of a history, as far as ``find_init_txn`` looks at it."""
-    if lost_ops is None and hollow:
+def _as_written(history: History, lost_ops: Bools | None, keep_empty: bool) -> History:
+    """Return the part of a history that a format keeps, as far as ``find_init_txn`` reads it."""
+    if lost_ops is None and keep_empty:
         return history
     owner = np.repeat(np.arange(history.transactions), np.diff(history.txn_start))
     ops = np.ones(history.operations, np.bool_) if lost_ops is None else ~lost_ops
     lengths = np.bincount(owner[ops], minlength=history.transactions)
-    txns = np.ones(history.transactions, np.bool_) if hollow else lengths > 0
+    txns = np.ones(history.transactions, np.bool_) if keep_empty else lengths > 0
     sessions, txn_session = np.unique(history.txn_session[txns], return_inverse=True)
     per_session = np.bincount(txn_session, minlength=len(sessions))
     return replace(
@@ -242,7 +242,7 @@ def _as_written(history: History, lost_ops: Bools | None, hollow: bool) -> Histo
 
 
 def lost_names(history: History, *, ids: bool, sessions: bool) -> list[str]:
-    """Notes on names that were given and are lost: where a format keeps no ``ids``, or no names of ``sessions``."""
+    """Return notes on lost names, for a format without ids of transactions or names of sessions."""
     notes = []
     if not ids and _named(history.txn_label, history.txn_status != ABORTED):
         notes.append("the ids of transactions are not kept: this format counts them")
@@ -252,28 +252,28 @@ def lost_names(history: History, *, ids: bool, sessions: bool) -> list[str]:
 
 
 def lost_times(history: History) -> list[str]:
-    """A note, if there are times and a format has no room for them."""
+    """Return a note if the history has times, for a format without times."""
     return [] if history.times is None else ["the times of transactions are not kept: this format has none"]
 
 
 def lost_nodes(history: History) -> list[str]:
-    """A note, if it is known where transactions ran, which only the native formats can say."""
+    """Return a note if the history has nodes, which only native formats keep."""
     return [] if history.txn_node is None else ["the nodes of transactions are not kept: this format has none"]
 
 
 def _named(labels: Labels, which: Bools) -> bool:
-    """Does any of them have a name that is not its position?"""
+    """Return whether any of ``which`` has a name other than its number."""
     return labels.names is not None and any(labels[i] not in (i, str(i)) for i in np.flatnonzero(which).tolist())
 
 
 def session_numbers(history: History) -> list[int]:
-    """The file's own session names if they are all non-negative 63-bit integers, else positions."""
+    """Return the names of the sessions if they are distinct non-negative 63-bit integers, else their numbers."""
     numbers = _own_numbers(history)
     return list(range(history.sessions)) if numbers is None else numbers
 
 
 def are_numbered(history: History) -> bool:
-    """Are the sessions' own names numbers that a format can keep?"""
+    """Return whether ``session_numbers`` keeps the names of the sessions."""
     return _own_numbers(history) is not None
 
 

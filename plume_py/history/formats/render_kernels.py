@@ -4,7 +4,7 @@
 
 
 def rendered_size(first, last, txn_start, kinds, keys, values, tables):
-    """How many bytes ``render`` will write for the transactions first .. last - 1."""
+    """Return the number of bytes that ``render`` writes for the transactions first .. last - 1."""
     (
         (_, open_at),
         (_, key_at),
@@ -31,7 +31,7 @@ def rendered_size(first, last, txn_start, kinds, keys, values, tables):
 
 
 def put(out, at, data, starts, piece):
-    """Copy one piece of a blob to out[at:]; returns the place after it."""
+    """Copy one piece of a blob to out[at:]; return the position after it."""
     for i in range(starts[piece], starts[piece + 1]):
         out[at] = data[i]
         at += 1
@@ -39,7 +39,10 @@ def put(out, at, data, starts, piece):
 
 
 def render(first, last, txn_start, kinds, keys, values, tables, out):
-    """Write the transactions first .. last - 1, each as: head, then per operation open key middle value close, tail."""
+    """Write the transactions first .. last - 1 and return the end position.
+
+    A transaction is a head, then per operation open, key, middle, value and close, with commas between, then a tail.
+    """
     (opens, open_at), (names, key_at), (middle, middle_at), (spelled, value_at) = (
         tables[0],
         tables[1],

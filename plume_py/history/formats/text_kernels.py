@@ -1,4 +1,4 @@
-"""The byte loop of the Plume text format: ``w(key,value,session,txn)``, one operation per line."""
+"""Kernels for Plume text: ``w(key,value,session,txn)``, one operation per line."""
 
 # mypy: allow-untyped-defs
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from plume_py.history import assemble_kernels
 
-# What ``parse`` may object to; the texts are in ``text.PROBLEMS``.
+# Problems that ``parse`` returns; ``plume_text.PROBLEMS`` has their messages.
 FINE, NOT_AN_OPERATION, NUMBER_TOO_LARGE, TWO_SESSIONS = 0, 1, 2, 3
 
-# Bits of the flags that ``parse`` returns: negative and beyond-63-bit numbers among the keys, and among the values.
+# Bits of the flags that ``parse`` returns: negative numbers and numbers beyond 63 bits, among keys and among values.
 NEGATIVE_KEY, BIG_KEY, NEGATIVE_VALUE, BIG_VALUE = 1, 2, 4, 8
 
 
 def find_slot(table, numbers, secret, number):
-    """The slot that holds ``number``, or the free one where it belongs."""
+    """Return the slot that holds ``number``, or the free slot for it."""
     mask = len(table) - 1
     slot = assemble_kernels.hash_code(number ^ secret) & mask
     while table[slot] >= 0 and numbers[table[slot]] != number:
@@ -23,7 +23,7 @@ def find_slot(table, numbers, secret, number):
 
 
 def enlarge(table, numbers, secret, count):
-    """A table four times as large, refilled."""
+    """Return a hash table of four times the size with the ``count`` entries of ``table``."""
     bigger = np.full(4 * len(table), -1, np.int32)
     for i in range(count):
         bigger[find_slot(bigger, numbers, secret, int(numbers[i]))] = i
@@ -31,7 +31,7 @@ def enlarge(table, numbers, secret, count):
 
 
 def count_lines(buf):
-    """How many lines there are, an unfinished last one included."""
+    """Return the number of lines, with an unfinished last one."""
     lines = 1
     for i in range(len(buf)):
         if buf[i] == 10:
@@ -40,8 +40,9 @@ def count_lines(buf):
 
 
 def parse_number(buf, at, end):
-    """A decimal number at ``at``: its 64-bit pattern, the place after it (-1: none, -2: too large), 1 negative | 2 big.
+    """Parse the decimal number at ``at``: return its 64-bit pattern, the position after it, and flags.
 
+    The position is -1 if there is no number and -2 if it is too large. Flags: 1 negative, 2 beyond 63 bits.
     ``byte ^ 48`` is at most 9 for digits only.
     """
     while at < end and buf[at] == 32:
@@ -72,7 +73,10 @@ def parse_number(buf, at, end):
 
 
 def parse_last_digits(buf, at, end, number):
-    """The digits from the 19th on; a number beyond 63 bits becomes its 64-bit pattern, with 2 as the third result."""
+    """Parse the digits from the 19th on: return the 64-bit pattern, the position after it (or -2), and the flag 2 or 0.
+
+    The flag 2 marks a number beyond 63 bits.
+    """
     big = 0
     while at < end:
         digit = int(buf[at]) ^ 48
@@ -90,7 +94,7 @@ def parse_last_digits(buf, at, end, number):
 
 
 def parse_field(buf, at, end):
-    """A comma and a number; a failure before this one is passed on."""
+    """Parse a comma and a number, like ``parse_number``; pass on an earlier failure."""
     if at < 0:
         return 0, at, 0
     if at >= end or buf[at] != 44:
@@ -99,14 +103,14 @@ def parse_field(buf, at, end):
 
 
 def parse(buf, secret, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids):
-    """Fill the columns; returns (operations, transactions, sessions, flags, problem, where it is)."""
+    """Fill the columns; return (operations, transactions, sessions, flags, problem, its position)."""
     end = len(buf)
     txn_table = np.full(1 << 12, -1, np.int32)
     session_table = np.full(1 << 8, -1, np.int32)
-    aborted = np.full(1 << 8, -1, np.int32)  # per session, the transaction that collects its aborted operations
+    aborted = np.full(1 << 8, -1, np.int32)  # by session: the transaction of its aborted operations
     at, line, count, txn_count, session_count, named, flags = 0, 1, 0, 0, 0, 0, 0
     last_session, last_id, txn = 0, 0, -1
-    named_txn = np.empty(len(txn_ids), np.int32)  # named transactions only, as the table numbers them
+    named_txn = np.empty(len(txn_ids), np.int32)  # named transactions, in the order of ``txn_table``
     named_ids = np.empty(len(txn_ids), np.int64)
     while at < end:
         byte = buf[at]

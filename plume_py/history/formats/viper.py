@@ -1,15 +1,15 @@
-"""Viper logs: a folder of J<n>.log, one session each, one transaction ``{"value": [["w", 5, 1, true]]}`` per line.
+"""Read Viper logs: a folder of J<n>.log, one session each, a transaction ``{"value": [["w", 5, 1, true]]}`` per line.
 
-The fourth field of an operation means different things: IsoVista writes whether the transaction succeeded, Viper's own
-benchmarks mark a dead read with it and put a previous value there in a write. So only a write with the literal
-``false`` says something certain: its transaction aborted. On reads the field is ignored, hence a transaction that only
-reads always counts as committed. The reader rejects ranges and deletes.
+The fourth field of an operation has several meanings. IsoVista writes whether the transaction succeeded. Viper's own
+benchmarks mark a dead read with it, and put a previous value there in a write. So only a write with the literal
+``false`` is certain: its transaction aborted. On reads the field is ignored, so a transaction that only reads always
+counts as committed. The reader rejects ranges and deletes.
 
-Each key has an initial value of its own. A transaction with ``"isInitial": true`` states it for the keys that it writes
-or reads, also by one range; it is the initial state and no transaction of the history. The initial value of any other
-key is the only one that reads show and no transaction wrote. Without such a value, these reads are thin-air reads.
+Each key has its own initial value. A transaction with ``"isInitial": true`` states it for the keys that it writes or
+reads, also by one range; it is the initial state and no transaction of the history. The initial value of any other key
+is the only value that reads returned and no transaction wrote. Without such a value, these reads are thin-air reads.
 
-Transactions carry no line numbers, because "line 3" would not say of which file.
+Transactions have no line numbers, because "line 3" would not name the file.
 """
 
 import os
@@ -21,16 +21,14 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.log_folder import display, log_names, open_log
-from plume_py.history.formats.text_common import numbered_lines
+from plume_py.history.formats.reading import decode, display, log_names, no_collector, numbered_lines, open_log
 from plume_py.history.source import Source
 from plume_py.history.value_codes import Atom
 
 HINT = 'a line is {"value": [["r", key, value, flag], ["w", key, value, flag]]}'
 LOGS = r"J[0-9]+\.log"
 
-# How Viper writes that a key has no value.
+# Viper's value for a key without a value.
 NO_VALUE = 0
 
 
@@ -45,7 +43,7 @@ _decoder = msgspec.json.Decoder(ViperLine)
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a folder of Viper logs."""
+    """Return the raw columns of a folder of Viper logs."""
     folder, names = _find_logs(source)
     initials: dict[Atom, Atom] = {}
     builder = HistoryBuilder(None, declared=False, initials=initials)
@@ -59,7 +57,7 @@ def read(source: Source) -> RawColumns:
 
 
 def _find_logs(source: Source) -> tuple[str, list[str]]:
-    """The logs are in the folder itself, or in a folder "json" inside it."""
+    """Return the folder of the logs and their names: the folder itself, or a folder "json" in it."""
     if not source.is_folder:
         raise InputError("not a folder", hint="a Viper history is a folder of J*.log")
     inner = os.path.join(source.path, "json")
@@ -90,7 +88,7 @@ def _read_log(log: Source, builder: HistoryBuilder, initials: dict[Atom, Atom], 
 
 
 def _take_initial(txn: ViperLine, number: int, initials: dict[Atom, Atom]) -> None:
-    """Note the initial values that an initial transaction writes or reads."""
+    """Add the initial values that an initial transaction writes or reads to ``initials``."""
     own: dict[Atom, Atom] = {}
     for op in txn.value:
         if op[:1] == ["range"]:

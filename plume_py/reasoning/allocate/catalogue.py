@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from plume_py.base.errors import IsocheckError
-from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, sees
-from plume_py.levels.databases import Database
-from plume_py.levels.stores import ALL
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, visibility_bits
+from plume_py.levels.databases import DATABASES, Database
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.reasoning.allocate.search_space import Space
 
@@ -41,7 +40,7 @@ class Catalogue:
         """
         weakest: dict[int, str] = {}
         for level in self.engine_names:
-            weakest.setdefault(sees(level) & ~TRANSITIVE, level)
+            weakest.setdefault(visibility_bits(level) & ~TRANSITIVE, level)
         return {level: self.engine_names[level] for level in weakest.values()}
 
     def levels_by_cost(self, costs: Mapping[str, float]) -> list[str]:
@@ -88,7 +87,7 @@ def _catalogue(database: Database) -> Catalogue:
     safe = {setting.safe_as: setting for setting in database.settings if setting.safe_as is not None}
     return Catalogue(
         database.name,
-        {level: setting.spelled for level, setting in safe.items()},
+        {level: setting.name for level, setting in safe.items()},
         database.note,
         (
             *(partial(_raise_partners, level) for level, setting in safe.items() if setting.beside_weaker),
@@ -97,7 +96,7 @@ def _catalogue(database: Database) -> Catalogue:
     )
 
 
-CATALOGUES = {database.name: _catalogue(database) for database in ALL.values() if database.note}
+CATALOGUES = {database.name: _catalogue(database) for database in DATABASES.values() if database.note}
 
 
 def allocate(
@@ -126,7 +125,7 @@ def _raise_where_partners_ignore_writes(space: Space, levels: list[str]) -> list
 
     The rules for SI assume that the partners of a pivot detect common writes (WRITERS).
     """
-    if all(sees(level) & WRITERS for level in levels):
+    if all(visibility_bits(level) & WRITERS for level in levels):
         return levels
     snapshot_levels = levels_that_see(PREFIX | WRITERS, without=EVERYTHING)
     return [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import History, Int32s
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT, PREFIX, WRITERS
 from plume_py.reasoning.allocate.catalogue import Catalogue
 from plume_py.reasoning.allocate.pivot_kernels import RW, SO, WR, WW
@@ -93,7 +93,7 @@ class CriticalCycle:
         if any(edge.relation in ("SO", "session") for edge in self.cycle.edges):
             return "", "session order is part of it, which these leave out"
         for bits, number, meaning in FORMS:
-            if sees(self.level) & bits == bits:
+            if visibility_bits(self.level) & bits == bits:
                 return ("σ" if self.history is None else "π") + number, meaning
         return "", "they do not have READ COMMITTED"
 
@@ -180,7 +180,7 @@ def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:
     """
     written = sets.may.of(pivot)
     candidates = [("RW", written & sets.reads.of(p3))]
-    if not sees(level) & WRITERS:
+    if not visibility_bits(level) & WRITERS:
         candidates.append(("WW", written & sets.may.of(p3)))
     for relation, cells in candidates:
         if cells:

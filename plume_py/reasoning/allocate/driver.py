@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.limits import Limits
-from plume_py.levels import STRONGEST, WEAKEST, sees
+from plume_py.levels import STRONGEST, WEAKEST, visibility_bits
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
 from plume_py.reasoning.allocate.critical_cycle import CriticalCycle, why_not_weaker
 from plume_py.reasoning.allocate.report import Allocation
@@ -24,7 +24,7 @@ from plume_py.reasoning.allocate.workload import Instance, Program, Workload, re
 from plume_py.reasoning.allocate.workload_files import load_workload
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
 
 # Up to this number, each group is explained; beyond it, one for each program and level.
 EXPLAINED = 40
@@ -281,7 +281,7 @@ def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> N
         levels = simple_rules(case.rules.sets, repaired=repaired)
         for p in case.judged:
             g = case.group[p]
-            strongest[g] = max(strongest[g], levels[p], key=sees)
+            strongest[g] = max(strongest[g], levels[p], key=visibility_bits)
     answer.levels = strongest
     if not repaired:
         robustness = robust(answer.space, strongest, limits)

@@ -8,7 +8,7 @@ detects it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from plume_py.levels import levels_that_see, sees
+from plume_py.levels import levels_that_see, visibility_bits
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 WORK, WAIT = True, False
@@ -36,7 +36,7 @@ class RunningTransaction:
     @property
     def sees_everything(self) -> bool:
         """Whether its level requires that it sees every transaction that commits before it."""
-        return bool(sees(self.level) & EVERYTHING)
+        return bool(visibility_bits(self.level) & EVERYTHING)
 
 
 class VersionStore:
@@ -186,7 +186,7 @@ class PcSiSer(_SnapshotProtocol):
         self.store.install(txn)
 
     def _validate(self, txn: RunningTransaction) -> None:
-        if sees(txn.level) & WRITERS and self.bug != "no-conflict-check":
+        if visibility_bits(txn.level) & WRITERS and self.bug != "no-conflict-check":
             self._reject_changed(txn, txn.buffer)
         if txn.sees_everything and self.bug != "no-read-check":
             self._reject_changed(txn, txn.reads)

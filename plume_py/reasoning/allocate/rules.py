@@ -13,7 +13,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.history.model import Bools, Int8s, Int32s
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT, WRITERS
 from plume_py.reasoning.allocate import block_kernels
 from plume_py.reasoning.allocate import pivot_kernels as kernels
@@ -150,7 +150,7 @@ class RefinedRules:
 
     def safe(self, levels: Sequence[str]) -> Bools:
         """Return a table [instance, level]: whether it is not a pivot there, if all other levels include WRITERS."""
-        choices = np.array([sees(name) for name in levels], np.int32)
+        choices = np.array([visibility_bits(name) for name in levels], np.int32)
         guarded = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
         table = np.empty((self.sets.instances, len(choices)), np.bool_)
         for first in range(0, len(table), SLICE):
@@ -159,7 +159,7 @@ class RefinedRules:
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
         """Return whether p is the pivot of a critical cycle at this level. ``cycle`` then describes it."""
-        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.cycle))
+        return bool(kernels.pivot(self.graph, p, visibility_bits(level), guarded, self._mark, self.cycle))
 
     def partners(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
         """Return all partners of these pivots in pairs of RW edges."""
@@ -172,7 +172,7 @@ class RefinedRules:
 
 def guards(levels: Sequence[str]) -> Int8s:
     """Return for each level how its instances detect concurrent writes (codes of pivot_kernels)."""
-    return np.array([_guard(sees(level)) for level in levels], np.uint8)
+    return np.array([_guard(visibility_bits(level)) for level in levels], np.uint8)
 
 
 def _guard(bits: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from plume_py.base.errors import IsocheckError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
-from plume_py.levels import NAMES, sees
+from plume_py.levels import NAMES, visibility_bits
 from plume_py.levels.table import EVERYTHING, WRITERS
 from plume_py.reasoning.allocate.protocols import (
     PROTOCOLS,
@@ -92,7 +92,10 @@ class CostModel:
         """Return the number of round trips for the validation of these keys."""
         if self.validation == NEVER:
             return 0
-        keys = {*(written if sees(level) & WRITERS else ()), *(read if sees(level) & EVERYTHING else ())}
+        keys = {
+            *(written if visibility_bits(level) & WRITERS else ()),
+            *(read if visibility_bits(level) & EVERYTHING else ()),
+        }
         if self.data == SERVER:
             nodes = {0} if keys else set()
         elif self.data == SPREAD:

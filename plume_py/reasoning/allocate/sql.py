@@ -34,7 +34,7 @@ from plume_py.base.sql import (
     access,
 )
 from plume_py.base.sql.files import load
-from plume_py.base.sql.from_log import LogFile, load_log
+from plume_py.base.sql.log_programs import LogFile, load_log
 from plume_py.base.sql.names import resolve
 from plume_py.base.sql.syntax import engine
 from plume_py.reasoning.allocate.control_flow import Fork, execution_paths, flat
@@ -67,7 +67,7 @@ def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) 
 def load_sql_log(path: str, schema: str | None, exclude: Sequence[str] = ()) -> tuple[list[Program], LogFile]:
     """Return the programs of a statement log without those in ``exclude``, and the parsed log."""
     log = load_log(path, schema, any_query=True, fold=True)
-    with log.telling():
+    with log.located_errors():
         return programs(without(log.file, exclude)), log
 
 

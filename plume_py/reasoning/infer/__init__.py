@@ -1,1 +1,1 @@
-"""``isocheck infer``: the weakest isolation level per transaction that keeps an application's invariant."""
+"""``isocheck infer``: infer the weakest isolation level per transaction that keeps an application's invariant."""

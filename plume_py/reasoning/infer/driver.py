@@ -1,4 +1,12 @@
-"""For each transaction and level of a store: violated, proved, or no violation within bounds; and the weakest level."""
+"""Infer the weakest level of each transaction on a database (``isocheck infer``).
+
+``infer`` answers for each transaction and level: violated, proved, no violation found within bounds, or undecided. A
+search looks for counterexamples: symbolic with z3, or explicit without it. Every counterexample is replayed and
+shortened before it is reported. With ``--prove`` an unbounded proof is tried where no violation was found.
+
+The invariant and the levels follow "Alone Together" (Kaki et al.). Instead of its rely-guarantee proofs, this program
+searches schedules and proves each transaction against arbitrary commits of others that keep the invariant.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,18 +19,18 @@ from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import Replay, replay
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Counterexample, ReplayError
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import takes_rows_at_once
+from plume_py.reasoning.infer.program.locking_statements import locks_atomically
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
-EXPLORED = 2  # rows per table for the explorer, which goes through all contents of them
+EXPLORED = 2  # rows per table for the explorer, which enumerates all contents
 ROW_BY_ROW = "a scan that locks takes one row after the other here, while others change what it looks for"
 MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
 
 
 @dataclass
-class ConfirmedExample:
-    """A counterexample that the explorer has replayed."""
+class ReplayedExample:
+    """A counterexample that was replayed."""
 
     example: Counterexample
     replay: Replay
@@ -30,44 +38,42 @@ class ConfirmedExample:
 
 @dataclass
 class LevelAnswer:
-    """The answer for a transaction at a level; ``note`` says what a bounded answer covers, or why there is none."""
+    """The answer for a transaction at a level. ``note`` states what a bounded answer covers, or why it is undecided."""
 
     level: LevelModel
     answer: str
-    examples: dict[str, ConfirmedExample] = field(default_factory=dict)
+    examples: dict[str, ReplayedExample] = field(default_factory=dict)
     proved: tuple[str, ...] = ()
     note: str = ""
-    is_empty: bool = False  # there was no state to begin with, so nothing was found out
+    has_no_state: bool = False  # no state satisfies the invariant within the bounds, so the search means nothing
 
 
 def is_safe(verdict: LevelAnswer) -> bool:
-    """Does it keep the invariant, as far as is known?"""
     return verdict.answer in (PROVED, BOUNDED)
 
 
 @dataclass
 class TransactionVerdict:
-    """All levels of a store for one transaction."""
+    """The answers of one transaction at all levels of a store."""
 
     name: str
     levels: list[LevelAnswer]
 
     @property
     def weakest(self) -> LevelAnswer | None:
-        """The first level of the store's list that keeps the invariant: proved, if a proof was asked for and some
-        level has one, else as far as is known."""
+        """The first proved level in the store's order, or the first safe level if none is proved."""
         proved = (verdict for verdict in self.levels if verdict.answer == PROVED)
         return next(proved, self.candidate)
 
     @property
     def candidate(self) -> LevelAnswer | None:
-        """The first level at which no violation was found."""
+        """The first level in the store's order at which no violation was found, or None."""
         return next((verdict for verdict in self.levels if is_safe(verdict)), None)
 
 
 @dataclass
 class InferenceResult:
-    """The answer for a program on a store."""
+    """The verdicts of a program's transactions on a store, with the bounds of the search."""
 
     program: ir.Application
     store: StoreModel
@@ -76,36 +82,35 @@ class InferenceResult:
     steps: int
     engine: str
     seconds: float = 0.0
-    others: list[TransactionVerdict] = field(default_factory=list)  # not asked for, but partners of those that were
-    proves: bool = False  # was a proof asked for?
-    settled: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their own levels (``together``)
+    others: list[TransactionVerdict] = field(default_factory=list)  # not named, but partners of named transactions
+    proves: bool = False  # whether proofs were requested
+    joint_answers: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their inferred levels
     alone: tuple[str, ...] = ()  # transactions that violate the invariant when they run alone
 
     @property
-    def judged(self) -> ir.Application:
-        """The program without the transactions that violate the invariant alone."""
+    def analysed_program(self) -> ir.Application:
+        """The program without the transactions that violate the invariant when they run alone."""
         kept = tuple(txn for txn in self.program.transactions if txn.name not in self.alone)
         return replace(self.program, transactions=kept)
 
     def headline(self, txn: TransactionVerdict) -> LevelAnswer | None:
-        """The answer to act on."""
-        return self.settled.get(txn.name, txn.weakest)
+        """Return the answer to act on: the joint answer if partners were checked, else the weakest safe level."""
+        return self.joint_answers.get(txn.name, txn.weakest)
 
 
 @dataclass(frozen=True)
 class InferOptions:
-    """What to look for, and how far."""
+    """Bounds, engine and time limits of a search."""
 
-    rows: int = 0  # per table at the start; 0: as many as the program counts, and some at least
+    rows: int = 0  # per table at the start; 0 chooses a number that covers the program's counts
     steps: int = 2
     engine: str = "auto"
     prove: bool = False
-    seconds: float = 60.0  # for each question to the solver, or each search
-    limits: Limits = field(default_factory=Limits)  # of all together
+    seconds: float = 60.0  # per query of the solver, or per search of the explorer
+    limits: Limits = field(default_factory=Limits)  # of the whole run
 
 
 def has_solver() -> bool:
-    """Is z3 installed?"""
     return find_spec("z3") is not None
 
 
@@ -117,10 +122,10 @@ def infer(
     progress: Callable[[str], None] = lambda _: None,
     with_others: bool = False,
 ) -> InferenceResult:
-    """The weakest level of each transaction (of those named, or of all).
+    """Return the weakest level of each named transaction, or of all transactions if ``names`` is empty.
 
-    ``with_others``: those that were not named are also looked at, since they are partners of the others. A transaction
-    that violates the invariant alone is no partner: it would make each of the others look unsafe at every level.
+    ``with_others`` also analyses the transactions that were not named, since they are partners of the named ones. A
+    transaction that violates the invariant alone is removed as a partner: with it, every other one would look unsafe.
     """
     engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
     if (engine == "z3" or options.prove) and not has_solver():
@@ -130,7 +135,7 @@ def infer(
     options = replace(options, rows=rows)
     alone = _violations_alone(_search(engine, program, options), program, store, options)
     result = InferenceResult(program, store, [], rows, options.steps, engine, proves=options.prove, alone=tuple(alone))
-    judged = result.judged
+    judged = result.analysed_program
     search = _search(engine, judged, options) if alone else _search(engine, program, options)
     for txn in program.transactions:
         is_asked = not names or txn.name in names
@@ -148,12 +153,12 @@ def infer(
     return result
 
 
-def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | _Explicit":
-    return SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
+def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | ExplicitSearch":
+    return SymbolicSearch(program, options) if engine == "z3" else ExplicitSearch(program, options)
 
 
 def _violations_alone(
-    search: "SymbolicSearch | _Explicit", program: ir.Application, store: StoreModel, options: InferOptions
+    search: "SymbolicSearch | ExplicitSearch", program: ir.Application, store: StoreModel, options: InferOptions
 ) -> dict[str, LevelAnswer]:
     """Return the transactions that violate the invariant when they run alone, with examples."""
     serial = next((level for level in store.levels if level.is_serial), ALONE)
@@ -163,31 +168,35 @@ def _violations_alone(
 
 
 def _verdict(
-    search: "SymbolicSearch | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
+    search: "SymbolicSearch | ExplicitSearch",
+    program: ir.Application,
+    name: str,
+    level: LevelModel,
+    options: InferOptions,
 ) -> LevelAnswer:
-    """As far as the limits allow."""
+    """Return the answer for one level; UNDECIDED if a limit ends the search or the bounds are too small."""
     try:
         options.limits.check()
         verdict = search.verdict(name, level)
     except LimitError as error:
         return LevelAnswer(level, UNDECIDED, note=str(error))
-    counted = most_counted(program)
+    counted = largest_count_compared(program)
     if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
         note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
         verdict = replace(verdict, answer=UNDECIDED, note=note)
-    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+    if verdict.answer == BOUNDED and level.row_by_row and not locks_atomically(program.transaction(name), program):
         return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
-    if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
+    if options.prove and verdict.answer != VIOLATED and not verdict.has_no_state:
         try:
-            return proved(verdict, program, name, options)
+            return with_proof(verdict, program, name, options)
         except LimitError as error:
             if verdict.answer == BOUNDED:
                 verdict.note += f"; not proved: {error}"
     return verdict
 
 
-def proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
-    """The verdict, without bounds if that can be proved."""
+def with_proof(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
+    """Return the answer PROVED if all clauses can be proved; otherwise add the open clauses to the note."""
     from plume_py.reasoning.infer.proof.prove import prove
 
     outcome = prove(program, name, verdict.level, options.seconds, options.limits)
@@ -201,7 +210,7 @@ def proved(verdict: LevelAnswer, program: ir.Application, name: str, options: In
 
 
 class SymbolicSearch:
-    """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
+    """Answers of the bounded symbolic engine. Small bounds are tried first, since they give short counterexamples."""
 
     def __init__(
         self, program: ir.Application, options: InferOptions, partners: dict[str, LevelModel] | None = None
@@ -210,21 +219,20 @@ class SymbolicSearch:
         self._has_states: bool | None = None
 
     def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
-        """The answer for one transaction at one level."""
         rows, steps = self.options.rows, self.options.steps
         bounds = [(1, min(1, steps)), (rows, steps)]
         if level.is_serial:
             bounds = [(1, 0), (rows, 0)]
-        open_clauses = _judged(self.program)
+        open_clauses = _clauses_to_check(self.program)
         found = LevelAnswer(level, BOUNDED)
         try:
             for k, b in dict.fromkeys(bounds):
-                open_clauses = self._ask(name, level, k, b, open_clauses, found)
+                open_clauses = self._search_clauses(name, level, k, b, open_clauses, found)
             if found.examples:
                 self._shorten(name, level, found)
             elif not found.note and not self.has_states():
                 return _empty(level, rows)
-        except LimitError as error:  # what was found by then counts
+        except LimitError as error:  # violations found before the limit remain valid
             found.note = str(error)
         if found.examples:
             found.answer = VIOLATED
@@ -236,45 +244,45 @@ class SymbolicSearch:
         return found
 
     def has_states(self) -> bool:
-        """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
-        from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+        """Return whether some state within the bounds satisfies the invariant."""
+        from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
         from plume_py.reasoning.infer.bounded.terms import solve
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
             seconds, limits = self.options.seconds, self.options.limits
-            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
+            formula = BoundedSearch(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
             answer = solve(formula.solver, limits.at_most(seconds))
             limits.check()
             self._has_states = str(answer) != "unsat"
         return self._has_states
 
     def _shorten(self, name: str, level: LevelModel, verdict: LevelAnswer) -> None:
-        """Where several commits of others were needed, one may do with other rows."""
+        """Search again with one commit of others and all rows, for the clauses whose example needed several commits."""
         long = [
             clause
             for clause in self.program.invariant
             if clause.name in verdict.examples
             and sum(event is not None for event in verdict.examples[clause.name].example.events) > 1
         ]
-        self._ask(name, level, self.options.rows, 1, long, verdict)
+        self._search_clauses(name, level, self.options.rows, 1, long, verdict)
 
-    def _ask(
+    def _search_clauses(
         self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
     ) -> list[ir.Clause]:
-        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, BoundedSearch
 
         if not clauses:
             return []
         seconds, limits = self.options.seconds, self.options.limits
         limits.check()
-        formula = Bounded(self.program, name, level, rows, steps, seconds, limits, self.partners)
+        formula = BoundedSearch(self.program, name, level, rows, steps, seconds, limits, self.partners)
         left, verdict.note = [], ""
         for clause in clauses:
             limits.check()
-            answer = formula.ask(clause)
+            answer = formula.search(clause)
             if answer.example is not None:
-                verdict.examples[clause.name] = confirmed(self.program, answer.example)
+                verdict.examples[clause.name] = replay_and_shrink(self.program, answer.example)
                 continue
             left.append(clause)
             if answer.outcome == UNKNOWN:
@@ -283,17 +291,16 @@ class SymbolicSearch:
         return left
 
 
-class _Explicit:
-    """The answers of the explorer."""
+class ExplicitSearch:
+    """Answers of the explicit-state explorer."""
 
     def __init__(self, program: ir.Application, options: InferOptions) -> None:
         self.program, self.options = program, options
         self.explorer = Explorer(program, options.rows, options.steps, options.seconds, options.limits)
 
     def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
-        """The answer for one transaction at one level."""
-        result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
-        shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
+        result = self.explorer.explore(name, level, tuple(clause.name for clause in _clauses_to_check(self.program)))
+        shown = {clause: replay_and_shrink(self.program, example) for clause, example in result.examples.items()}
         if shown:
             return LevelAnswer(level, VIOLATED, shown)
         if result.complete and not result.states:
@@ -308,24 +315,24 @@ class _Explicit:
 
 def _empty(level: LevelModel, rows: int) -> LevelAnswer:
     note = f"no state of up to {rows} row{'s' if rows != 1 else ''} per table satisfies the invariant; raise --rows"
-    return LevelAnswer(level, UNDECIDED, note=note, is_empty=True)
+    return LevelAnswer(level, UNDECIDED, note=note, has_no_state=True)
 
 
-def _judged(program: ir.Application) -> list[ir.Clause]:
-    """What must hold at the end: the invariant, or, if that is the question, that the order is a serial one."""
+def _clauses_to_check(program: ir.Application) -> list[ir.Clause]:
+    """Return the clauses to check: the serial-order clause if present, else all clauses of the invariant."""
     asked = [clause for clause in program.invariant if clause.name == CLAUSE]
     return asked or list(program.invariant)
 
 
-def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExample:
-    """Replay a counterexample, and leave out rows and commits that it does not need."""
-    current = ConfirmedExample(example, replay(program, example))
+def replay_and_shrink(program: ir.Application, example: Counterexample) -> ReplayedExample:
+    """Replay a counterexample, then remove rows and commits as long as it remains one."""
+    current = ReplayedExample(example, replay(program, example))
     shrinking = True
     while shrinking:
         shrinking = False
-        for smaller in _smaller(current.example):
+        for smaller in _reductions(current.example):
             try:
-                current = ConfirmedExample(smaller, replay(program, smaller))
+                current = ReplayedExample(smaller, replay(program, smaller))
             except ReplayError:
                 continue
             shrinking = True
@@ -333,7 +340,7 @@ def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExam
     return current
 
 
-def _smaller(example: Counterexample) -> list[Counterexample]:
+def _reductions(example: Counterexample) -> list[Counterexample]:
     found = []
     for place, event in enumerate(example.events):
         if event is not None:
@@ -349,7 +356,7 @@ def _smaller(example: Counterexample) -> list[Counterexample]:
 def infer_serial(
     program: ir.Application, store: StoreModel, names: tuple[str, ...], options: InferOptions
 ) -> InferenceResult:
-    """The weakest level of each transaction at which its effect is a serial one."""
+    """Return the weakest level of each transaction at which its effect equals that of some serial order."""
     if options.prove:
         raise IsocheckError("--prove is about invariants; leave it out with --serializability")
     if options.engine == "explore" or not has_solver():
@@ -360,20 +367,18 @@ def infer_serial(
     return infer(replace(program, invariant=(*program.invariant, clause)), store, names, options)
 
 
-# From bounds.py: How far a search has to go to meet what a program counts: its bounds follow the program's own
-# constants.
-# Rows per table at the start, at least, and at most unless more are asked for.
+# Rows per table at the start: the bounds follow the constants of the program. ``--rows`` may exceed MOST.
 FEWEST, MOST = 3, 8
 _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 
 
 def rows_for(program: ir.Application) -> int:
-    """So many rows that every number of rows that the program or its invariant asks about can be there."""
-    return min(max(FEWEST, most_counted(program)), MOST)
+    """Return the number of rows per table: every count that the program compares with a constant can be reached."""
+    return min(max(FEWEST, largest_count_compared(program)), MOST)
 
 
-def most_counted(program: ir.Application) -> int:
-    """The largest constant that a number of rows is compared with."""
+def largest_count_compared(program: ir.Application) -> int:
+    """Return the largest constant that a number of rows is compared with."""
     clauses = [clause.condition for clause in (*program.invariant, *program.enforced)]
     found = [0, *(c for clause in clauses for c in _counted(clause, set()))]
     for txn in program.transactions:
@@ -384,7 +389,7 @@ def most_counted(program: ir.Application) -> int:
 
 
 def _names_of_counts(body: list[ir.Stmt]) -> set[str]:
-    """The variables that depend on how many rows there were."""
+    """Return the variables whose values depend on a number of rows."""
     names: set[str] = set()
     while True:
         more = {

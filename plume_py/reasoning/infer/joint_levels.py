@@ -1,4 +1,8 @@
-"""All transactions at their own levels: what is fine beside others that run one after the other need not be so."""
+"""Check all transactions at their inferred levels against each other (``infer --partners``).
+
+``infer`` judges a transaction against partners that run one after the other. Partners at weak levels can do more, so a
+level that was safe then may fail now. This module raises levels until no violation is found.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,55 +18,57 @@ from plume_py.reasoning.infer.driver import (
     SymbolicSearch,
     TransactionVerdict,
     is_safe,
-    proved,
+    with_proof,
 )
 from plume_py.reasoning.infer.execution.schedule import Commit
 from plume_py.reasoning.infer.statement_models import LevelModel
 
-# Which of its answers a transaction goes by.
-Pick = Callable[[TransactionVerdict], LevelAnswer | None]
+# Chooses the answer whose level a transaction gets.
+ChooseAnswer = Callable[[TransactionVerdict], LevelAnswer | None]
 
 
 @dataclass
-class Together:
-    """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
+class JointLevels:
+    """Levels at which all transactions were checked together, and the violations that raised levels on the way."""
 
     levels: dict[str, LevelModel]
-    raised: dict[str, str]  # transaction -> the level it would have alone
-    troubles: list[tuple[str, LevelAnswer]]  # what made us raise levels
+    raised: dict[str, str]  # transaction -> its level before its partners required a stronger one
+    raising_violations: list[tuple[str, LevelAnswer]]  # the violations that raised levels to the strongest
     verdicts: dict[str, LevelAnswer]
 
 
 def mixes_serializable(result: InferenceResult) -> bool:
-    """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
+    """Return whether SERIALIZABLE runs with weaker partners on a store where it then guarantees less."""
     everyone = (*result.transactions, *result.others)
     levels = [txn.weakest.level for txn in everyone if txn.weakest is not None]
     weaker = any(not level.is_serial for level in levels)
-    return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
+    return weaker and any(
+        level.is_serial and result.store.beside_weaker_partners(level) is not level for level in levels
+    )
 
 
-def check_together(result: InferenceResult, options: InferOptions) -> Together:
-    """Each transaction at its inferred level, its partners at theirs; first at those not proved.
+def check_joint_levels(result: InferenceResult, options: InferOptions) -> JointLevels:
+    """Check each transaction at its inferred level with partners at theirs; raise levels until no violation is found.
 
-    Where that fails, the transaction cannot have that level and gets the next one; if it is serializable already, its
-    partners become so, too.
+    With ``--prove`` the candidate levels are checked first. If a transaction fails, its level is unsafe and it gets the
+    next safe level. If only a serializable transaction's weaker partners are the cause, these become serializable too.
     """
     if result.proves:
-        _settle(result, options, lambda txn: txn.candidate)
-    return _settle(result, options, lambda txn: txn.weakest)
+        _raise_until_safe(result, options, lambda txn: txn.candidate)
+    return _raise_until_safe(result, options, lambda txn: txn.weakest)
 
 
-def _settle(result: InferenceResult, options: InferOptions, pick: Pick) -> Together:
+def _raise_until_safe(result: InferenceResult, options: InferOptions, pick: ChooseAnswer) -> JointLevels:
     everyone = (*result.transactions, *result.others)
     picked = {txn.name: pick(txn) for txn in everyone}
     levels = {name: verdict.level for name, verdict in picked.items() if verdict is not None}
-    alone, troubles = dict(levels), list[tuple[str, LevelAnswer]]()
+    alone, raising = dict(levels), list[tuple[str, LevelAnswer]]()
     strongest = result.store.levels[-1]
     options = replace(options, rows=result.rows, prove=False)
     while True:
         verdicts = _with_partners(result, levels, options)
         broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.examples]
-        higher = {name: _refused(result, levels, name, verdict, pick) for name, verdict in broken}
+        higher = {name: _next_level(result, levels, name, verdict, pick) for name, verdict in broken}
         if any(higher.values()):
             levels |= {name: level for name, level in higher.items() if level is not None}
             alone |= {name: level for name, level in higher.items() if level is not None}
@@ -77,16 +83,16 @@ def _settle(result: InferenceResult, options: InferOptions, pick: Pick) -> Toget
         raised = {name for name in partners if levels.get(name, strongest) != strongest}
         if not raised:
             changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
-            result.settled = {
-                name: _settled(result, everyone, name, levels[name], verdict, options)
+            result.joint_answers = {
+                name: _joint_answer(result, everyone, name, levels[name], verdict, options)
                 for name, verdict in verdicts.items()
             }
-            return Together(levels, changed, troubles, result.settled)
-        troubles += broken
+            return JointLevels(levels, changed, raising, result.joint_answers)
+        raising += broken
         levels.update(dict.fromkeys(raised, strongest))
 
 
-def _settled(
+def _joint_answer(
     result: InferenceResult,
     everyone: Sequence[TransactionVerdict],
     name: str,
@@ -94,26 +100,33 @@ def _settled(
     found: LevelAnswer,
     options: InferOptions,
 ) -> LevelAnswer:
-    """The answer beside these partners. What was proved assumes nothing of their levels, unless it is SERIALIZABLE."""
+    """Return the answer with these partners, as a proof where there is one.
+
+    A proof from ``infer`` remains valid with any partners. Only SERIALIZABLE beside weaker levels is proved again, as
+    the level that it then provides.
+    """
     by_itself = next(v for txn in everyone if txn.name == name for v in txn.levels if v.level.name == level.name)
     if found.answer != BOUNDED or not result.proves:
         return found
     if found.level == level:
         return by_itself if by_itself.answer == PROVED else found
     try:
-        return proved(found, result.judged, name, options)
+        return with_proof(found, result.analysed_program, name, options)
     except LimitError:
         return found
 
 
-def _refused(
-    result: InferenceResult, levels: dict[str, LevelModel], name: str, found: LevelAnswer, pick: Pick
+def _next_level(
+    result: InferenceResult, levels: dict[str, LevelModel], name: str, found: LevelAnswer, pick: ChooseAnswer
 ) -> LevelModel | None:
-    """Note that a transaction breaks the invariant beside such partners; the level that it gets now, if any."""
+    """Record that a transaction violates the invariant with these partners; return its next level, or None."""
     txn = next(txn for txn in (*result.transactions, *result.others) if txn.name == name)
     beside = {event.transaction for item in found.examples.values() for event in item.example.events if event}
-    if any(result.store.mixed(levels[other]) is not levels[other] for other in {name, *beside} & levels.keys()):
-        return None  # it is not its level that is too weak, but that SERIALIZABLE does not watch it
+    if any(
+        result.store.beside_weaker_partners(levels[other]) is not levels[other]
+        for other in {name, *beside} & levels.keys()
+    ):
+        return None  # the level is not too weak: SERIALIZABLE only ignores partners at weaker levels
     refused = pick(txn)
     assert refused is not None
     place = txn.levels.index(refused)
@@ -130,6 +143,8 @@ def _with_partners(
     result: InferenceResult, levels: dict[str, LevelModel], options: InferOptions
 ) -> dict[str, LevelAnswer]:
     all_serial = all(level.is_serial for level in levels.values())
-    mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
-    search = SymbolicSearch(result.judged, options, mixed)
+    mixed = (
+        levels if all_serial else {name: result.store.beside_weaker_partners(level) for name, level in levels.items()}
+    )
+    search = SymbolicSearch(result.analysed_program, options, mixed)
     return {name: search.verdict(name, level) for name, level in mixed.items()}

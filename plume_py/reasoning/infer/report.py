@@ -1,4 +1,8 @@
-"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.base.text``."""
+"""Reports of ``isocheck infer`` as text and as plain data for JSON.
+
+The first half reports levels and counterexamples, the second half runs on a real server. Every name and value of the
+program passes through ``plume_py.base.text.display``.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,24 +16,23 @@ from plume_py.reasoning.infer.driver import (
     PROVED,
     UNDECIDED,
     VIOLATED,
-    ConfirmedExample,
     InferenceResult,
     LevelAnswer,
+    ReplayedExample,
     TransactionVerdict,
 )
-from plume_py.reasoning.infer.execution.client import Called, Executed
+from plume_py.reasoning.infer.execution.client import CommittedCall, ExecutedStatement
 from plume_py.reasoning.infer.execution.evaluate import State
-from plume_py.reasoning.infer.execution.schedule import Commit, Moment
+from plume_py.reasoning.infer.execution.schedule import ScheduleLine
 from plume_py.reasoning.infer.execution.server import OPEN, SAFE, UNSAFE, Schedule, ServerRun, initial_state
-from plume_py.reasoning.infer.joint_levels import Together
+from plume_py.reasoning.infer.joint_levels import JointLevels
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.to_sql import Sql, literal, values_in
+from plume_py.reasoning.infer.program.to_sql import Sql, literal, sql_with_values
 
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
 
 
 def text(result: InferenceResult, style: Style = click.style, examples: bool = True) -> str:
-    """The whole report."""
     return "\n".join(_lines(result, style, examples))
 
 
@@ -42,7 +45,7 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
     width = max((len(display(txn.name)) for txn in result.transactions), default=0)
     for note in result.program.notes:
         yield from wrapped("  note: ", display(note, 400), "        ", 100)
-    # what the invariant is violated by anyway comes first: the answers for the others do not include it
+    # Transactions that violate the invariant alone come first: the other answers are found without them.
     transactions = sorted(result.transactions, key=lambda txn: txn.name not in result.alone)
     for number, txn in enumerate(transactions):
         if number and txn.name not in result.alone and transactions[number - 1].name in result.alone:
@@ -52,12 +55,12 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
         yield from _about_alone(result)
     if examples:
         for txn in transactions:
-            # What breaks alone breaks in the same way at every level.
+            # A transaction that violates a clause alone violates it in the same way at every level.
             alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.examples]
             for verdict in alone or txn.levels:
                 if verdict.examples:
                     yield ""
-                    yield from example(result, txn, verdict, style)
+                    yield from example_lines(result, txn, verdict, style)
     yield ""
     engine = "symbolic search (z3)" if result.engine == "z3" else "explicit exploration"
     yield f"{engine}, every counterexample replayed; {result.seconds:.1f} s"
@@ -76,14 +79,14 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         if txn.name in result.alone:
             return
     else:
-        said = result.store.says.get(weakest.level.name, weakest.level.name)
+        said = result.store.setting_names.get(weakest.level.name, weakest.level.name)
         label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
-        yield from wrapped(name, style(label, bold=True) + _standing(result, txn, weakest), " " * (width + 4), 100)
+        yield from wrapped(name, style(label, bold=True) + _level_suffix(result, txn, weakest), " " * (width + 4), 100)
     for verdict in txn.levels:
         lead = f"  {'':<{width}}    {verdict.level.name:<4} "
         detail = verdict.note
         answer = style(verdict.answer, fg=_COLOURS[verdict.answer])
-        if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
+        if verdict.answer == BOUNDED:  # the note repeats the answer, with the bounds
             yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
         elif verdict.answer == VIOLATED:
             beside = f", {display(detail, 200)}" if detail else ""
@@ -94,7 +97,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
 
 
 def _about_alone(result: InferenceResult) -> Iterator[str]:
-    """What to do about transactions that violate the invariant alone."""
+    """Yield the advice about transactions that violate the invariant alone."""
     several = len(result.alone) > 1
     yield from wrapped(
         "  note: ",
@@ -108,7 +111,7 @@ def _about_alone(result: InferenceResult) -> Iterator[str]:
 
 
 def serializable_text(result: InferenceResult, levels: dict[str, str] | None) -> list[str]:
-    """Say that the levels are for the invariant only; ``levels`` is what serializability needs, if that is known."""
+    """Return the note that these levels keep only the invariant. ``levels`` serialize the program, if known."""
     found = {txn.name: result.headline(txn) for txn in (*result.transactions, *result.others)}
     weaker = [name for name, verdict in found.items() if verdict is not None and not verdict.level.is_serial]
     if not weaker:
@@ -117,34 +120,36 @@ def serializable_text(result: InferenceResult, levels: dict[str, str] | None) ->
     if levels is None:
         said += "For serializability, see `isocheck allocate`, or use --serializability."
     else:
-        listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
+        listed = ", ".join(
+            f"{display(name)} {result.store.setting_names.get(level, level)}" for name, level in levels.items()
+        )
         said += f"For serializability, `isocheck allocate` finds {listed}."
     return ["", *wrapped("", said, "  ", 100)]
 
 
-def _standing(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
-    """What a level rests on: a proof, if one was asked for; what was found for a weaker one is a candidate."""
-    told = ""
+def _level_suffix(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
+    """Return the words after a level: why it was raised, whether it is proved, and a weaker unproved candidate."""
+    suffix = ""
     if txn.weakest is not None and headline.level.name != txn.weakest.level.name:
-        told += f" instead of {txn.weakest.level.name}: this store's SERIALIZABLE watches only its own kind"
+        suffix += f" instead of {txn.weakest.level.name}: this store's SERIALIZABLE watches only its own kind"
     if not result.proves:
-        return told
-    told += ", proved" if headline.answer == PROVED else ", a candidate only, not proved"
+        return suffix
+    suffix += ", proved" if headline.answer == PROVED else ", a candidate only, not proved"
     other = txn.candidate
     if headline.answer == PROVED and other is not None and other.answer != PROVED:
-        told += f"; candidate: {other.level.name}, {other.note}"
-    return told
+        suffix += f"; candidate: {other.level.name}, {other.note}"
+    return suffix
 
 
 def _always_violated(txn: TransactionVerdict) -> bool:
     return all(verdict.answer == VIOLATED for verdict in txn.levels)
 
 
-def example(
+def example_lines(
     result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer, style: Style = click.style
 ) -> Iterator[str]:
-    """The counterexample of one level, statement by statement."""
-    clause, found = chosen(verdict)
+    """Yield the counterexample of one level, statement by statement."""
+    clause, found = shortest_example(verdict)
     program = result.program
     others = [name for name in verdict.examples if name != clause]
     also = f" (other schedules break {', '.join(display(name) for name in others)})" if others else ""
@@ -153,62 +158,62 @@ def example(
     title = f"{display(txn.name)} {where} {verdict.level.name} breaks {display(clause)}"
     yield f"  {style(title, fg='red', bold=True)}{also}"
     yield from wrapped("    first:  ", rows_text(program, found.example.initial), "            ", 100)
-    yield f"    {style(call(found.example.transaction, found.example.args), bold=True)}"
-    for moment in found.replay.moments:
-        yield from _moment(program, moment, style)
+    yield f"    {style(call_text(found.example.transaction, found.example.args), bold=True)}"
+    for line in found.replay.lines:
+        yield from _line_text(program, line, style)
     yield from wrapped("    last:   ", rows_text(program, found.replay.final), "            ", 100)
     broken = next(item for item in program.invariant if item.name == clause)
-    yield from wrapped(f"    broken: {display(clause)}: ", meaning(program, broken), " " * 12, 100)
+    yield from wrapped(f"    broken: {display(clause)}: ", clause_meaning(program, broken), " " * 12, 100)
 
 
-def meaning(program: ir.Application, clause: ir.Clause) -> str:
-    """What a clause says, in the words of its author or as SQL."""
+def clause_meaning(program: ir.Application, clause: ir.Clause) -> str:
+    """Return the meaning of a clause: the author's words, or its condition as SQL."""
     return display(clause.words or Sql(program).expr(clause.condition, {}), 600)
 
 
-def chosen(verdict: LevelAnswer) -> tuple[str, ConfirmedExample]:
-    """The example to show: the shortest schedule."""
+def shortest_example(verdict: LevelAnswer) -> tuple[str, ReplayedExample]:
+    """Return the clause and example with the shortest schedule."""
     return min(verdict.examples.items(), key=lambda item: (len(item[1].example.events), item[0]))
 
 
-def _moment(program: ir.Application, moment: Moment, style: Style) -> Iterator[str]:
-    if moment.call is not None:
-        title = style(call(moment.call.transaction, moment.call.args), bold=True)
-        yield f"        {style('meanwhile', fg='cyan')} {title}{_since(moment)}"
-        for inner in moment.inner:
+def _line_text(program: ir.Application, line: ScheduleLine, style: Style) -> Iterator[str]:
+    if line.call is not None:
+        title = style(call_text(line.call.transaction, line.call.args), bold=True)
+        yield f"        {style('meanwhile', fg='cyan')} {title}{_snapshots_text(line)}"
+        for inner in line.inner:
             yield from wrapped("          ", _executed(program, inner), " " * 14, 100)
         yield "          COMMIT"
         return
-    if moment.stmt is None:
+    if line.stmt is None:
         yield "      COMMIT"
         return
-    yield from wrapped("      ", _executed(program, moment), " " * 10, 100)
+    yield from wrapped("      ", _executed(program, line), " " * 10, 100)
 
 
-def _since(moment: Moment) -> str:
-    """When the statements of a partner at its own level were executed."""
-    assert moment.call is not None
-    if moment.call.level is None:
+def _snapshots_text(line: ScheduleLine) -> str:
+    """Return the states that the statements of a partner at its own level read, as text."""
+    assert line.call is not None
+    if line.call.level is None:
         return ""
-    seen = ", ".join(map(str, moment.call.moments))
-    return f" at {moment.call.level.name}, its statements after {seen} of these commits"
+    seen = ", ".join(map(str, line.call.moments))
+    return f" at {line.call.level.name}, its statements after {seen} of these commits"
 
 
-def _executed(program: ir.Application, moment: Moment) -> str:
-    assert moment.stmt is not None
-    return f"{statement(program, moment)}  →  {outcome(program, moment)}"
+def _executed(program: ir.Application, line: ScheduleLine) -> str:
+    assert line.stmt is not None
+    return f"{statement_text(line)}  →  {result_text(program, line)}"
 
 
-def statement(program: ir.Application, moment: Moment) -> str:
-    """A statement with the values it was executed with."""
-    assert moment.stmt is not None
-    assert moment.shape is not None
-    return display(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
+def statement_text(line: ScheduleLine | ExecutedStatement) -> str:
+    """Return a statement as SQL, with the values it was executed with."""
+    assert line.stmt is not None
+    assert line.shape is not None
+    return display(sql_with_values(line.shape, line.frame).statement(line.stmt), 400)
 
 
-def outcome(program: ir.Application, moment: Moment) -> str:
-    """What a statement gave or did."""
-    stmt, result = moment.stmt, moment.result
+def result_text(program: ir.Application, line: ScheduleLine) -> str:
+    """Return the rows or values that a statement returned or wrote, as text."""
+    stmt, result = line.stmt, line.result
     if isinstance(stmt, ir.Let | ir.If | ir.Require):
         return ", ".join(literal(value) for value in (result if isinstance(result, list) else [result]))
     table = program.table(stmt.table)  # type: ignore[union-attr]
@@ -219,19 +224,16 @@ def outcome(program: ir.Application, moment: Moment) -> str:
 
 
 def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
-    """table(column=value, …)."""
     inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
     return display(f"{table.name}({inside})", 200)
 
 
 def rows_text(program: ir.Application, state: State) -> str:
-    """All rows of a state."""
     rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
     return "; ".join(rows) or "no rows at all"
 
 
-def call(name: str, args: tuple[tuple[str, Any], ...]) -> str:
-    """name(argument=value, …)."""
+def call_text(name: str, args: tuple[tuple[str, Any], ...]) -> str:
     return display(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
 
 
@@ -242,7 +244,6 @@ def _argument(value: Any) -> str:
 
 
 def data(result: InferenceResult) -> dict[str, Any]:
-    """The whole report as plain data."""
     return {
         "program": result.program.name,
         "store": result.store.name,
@@ -275,31 +276,30 @@ def _transaction_data(result: InferenceResult, txn: TransactionVerdict) -> dict[
     }
 
 
-def _example_data(program: ir.Application, confirmed: ConfirmedExample) -> dict[str, Any]:
+def _example_data(program: ir.Application, confirmed: ReplayedExample) -> dict[str, Any]:
     return {
         "clause": confirmed.example.clause,
         "arguments": arguments_data(confirmed.example.args),
         "initial": state_data(program, confirmed.example.initial),
-        "schedule": [_moment_data(program, moment) for moment in confirmed.replay.moments],
+        "schedule": [_line_data(program, line) for line in confirmed.replay.lines],
         "final": state_data(program, confirmed.replay.final),
     }
 
 
-def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
-    if moment.call is not None:
-        steps = [statement(program, inner) for inner in moment.inner]
-        return {"by": moment.call.transaction, "arguments": arguments_data(moment.call.args), "statements": steps}
-    if moment.stmt is None:
+def _line_data(program: ir.Application, line: ScheduleLine) -> dict[str, Any]:
+    if line.call is not None:
+        steps = [statement_text(inner) for inner in line.inner]
+        return {"by": line.call.transaction, "arguments": arguments_data(line.call.args), "statements": steps}
+    if line.stmt is None:
         return {"statement": "COMMIT"}
     return {
-        "statement": statement(program, moment),
-        "line": moment.stmt.line,
-        "result": outcome(program, moment),
+        "statement": statement_text(line),
+        "line": line.stmt.line,
+        "result": result_text(program, line),
     }
 
 
 def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Arguments by name."""
     return {
         key: [[_json_number(v) for v in row] for _, row in value] if isinstance(value, tuple) else _json_number(value)
         for key, value in args
@@ -307,12 +307,11 @@ def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 
 
 def _json_number(value: ir.Value) -> ir.Value:
-    """JSON numbers have 64 bits here; larger ones are written as text."""
+    """Return the value, or its text if it exceeds the 64 bits of a JSON number."""
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def state_data(program: ir.Application, state: State) -> dict[str, Any]:
-    """Rows by table."""
     return {
         table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
@@ -320,17 +319,17 @@ def state_data(program: ir.Application, state: State) -> dict[str, Any]:
     }
 
 
-def together_text(result: InferenceResult, together: Together, examples: bool) -> str:
-    """The second look: partners at their own levels."""
+def joint_levels_text(result: InferenceResult, together: JointLevels, examples: bool) -> str:
+    """Return the report of the check with partners at their inferred levels."""
     lines = ["", "together, each transaction at its own level:"]
-    for name, verdict in together.troubles if examples else ():
-        lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    for name, verdict in together.raising_violations if examples else ():
+        lines += list(example_lines(result, TransactionVerdict(name, [verdict]), verdict))
     for name, verdict in together.verdicts.items():
         was = f" instead of {together.raised[name]}" if name in together.raised else ""
         answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.examples)}"
         lines.append(f"  {display(name)} at {together.levels[name].name}{was}: {answer}")
         if verdict.examples and examples:
-            lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+            lines += list(example_lines(result, TransactionVerdict(name, [verdict]), verdict))
     if together.raised:
         weaker = ", ".join(display(name) for name in together.raised)
         why = f"{weaker} must be serializable too: this store's SERIALIZABLE watches only its own kind."
@@ -338,60 +337,57 @@ def together_text(result: InferenceResult, together: Together, examples: bool) -
     return "\n".join(lines)
 
 
-def together_data(result: InferenceResult, together: Together) -> dict[str, Any]:
-    """The same as plain data."""
+def joint_levels_data(result: InferenceResult, together: JointLevels) -> dict[str, Any]:
     return {
         "levels": {name: level.name for name, level in together.levels.items()},
         "raised": together.raised,
         "answers": {name: verdict.answer for name, verdict in together.verdicts.items()},
         "counterexamples": [
             _example_data(result.program, item)
-            for verdict in (*(verdict for _, verdict in together.troubles), *together.verdicts.values())
+            for verdict in (*(verdict for _, verdict in together.raising_violations), *together.verdicts.values())
             for item in verdict.examples.values()
         ],
     }
 
 
-__all__ = ["Commit", "call", "chosen", "data", "example", "outcome", "row_text", "rows_text", "statement", "text"]
-
-# From server_report.py: What came of a program on a real server, as text and as JSON data.
+# The runs on a server: one per assignment of levels, with the expectation (found safe, found unsafe, undecided).
 Runs = list[tuple[ServerRun, str]]
 
-# A schedule of more calls than this is not told whole.
+# At most this many calls of a schedule are printed.
 MOST_CALLS = 12
 
 
-def run_line(outcome: ServerRun, standing: str) -> str:
-    """One assignment of levels on a server."""
-    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
-    verdict = f"broken: {', '.join(map(display, outcome.broken))}" if outcome.broken else "holds"
-    counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
-    trouble = "".join(f"; {count} times: {display(text, 120)}" for text, count in outcome.problems.items())
-    return f"  {levels}  [{standing}]  {verdict}  ({counts}{trouble})"
+def run_line(run: ServerRun, expectation: str) -> str:
+    """Return the line about one assignment of levels."""
+    levels = " ".join(f"{display(name)}={level}" for name, level in run.levels.items())
+    verdict = f"broken: {', '.join(map(display, run.broken))}" if run.broken else "holds"
+    counts = f"{run.commits} commits, {run.rollbacks} rollbacks, {run.refused} refused"
+    trouble = "".join(f"; {count} times: {display(text, 120)}" for text, count in run.problems.items())
+    return f"  {levels}  [{expectation}]  {verdict}  ({counts}{trouble})"
 
 
 def run_summary(version: str, runs: Runs) -> str:
-    """All assignments of levels on a server."""
-    told = {kind: [outcome for outcome, standing in runs if standing == kind] for kind in (SAFE, UNSAFE, OPEN)}
-    broken = {kind: sum(bool(outcome.broken) for outcome in outcomes) for kind, outcomes in told.items()}
-    undecided = f"; of {len(told[OPEN])} undecided ones, {broken[OPEN]} did" if told[OPEN] else ""
+    """Return the line that counts the assignments that violated the invariant, by expectation."""
+    groups = {kind: [run for run, expected in runs if expected == kind] for kind in (SAFE, UNSAFE, OPEN)}
+    broken = {kind: sum(bool(run.broken) for run in group) for kind, group in groups.items()}
+    undecided = f"; of {len(groups[OPEN])} undecided ones, {broken[OPEN]} did" if groups[OPEN] else ""
     return (
-        f"{display(version)}: {len(runs)} assignments of levels; of {len(told[SAFE])} where every transaction is at a "
-        f"level found safe, {broken[SAFE]} broke the invariant; of the {len(told[UNSAFE])} others, {broken[UNSAFE]} "
-        f"did{undecided}"
+        f"{display(version)}: {len(runs)} assignments of levels; of {len(groups[SAFE])} where every transaction is at "
+        f"a level found safe, {broken[SAFE]} broke the invariant; of the {len(groups[UNSAFE])} others, "
+        f"{broken[UNSAFE]} did{undecided}"
     )
 
 
 def disproved(runs: Runs) -> list[ServerRun]:
-    """The assignments that were found safe and have broken the invariant on the server."""
-    return [outcome for outcome, standing in runs if standing == SAFE and outcome.broken]
+    """Return the runs that were expected to be safe and violated the invariant on the server."""
+    return [run for run, expectation in runs if expectation == SAFE and run.broken]
 
 
-def schedule_text(program: ir.Application, outcome: ServerRun, style: Style = click.style) -> Iterator[str]:
-    """How the server came to break the invariant at levels that were found safe."""
-    schedule = outcome.schedule
+def schedule_text(program: ir.Application, run: ServerRun, style: Style = click.style) -> Iterator[str]:
+    """Yield the schedule in which the server violated the invariant at levels that were found safe."""
+    schedule = run.schedule
     assert schedule is not None
-    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
+    levels = " ".join(f"{display(name)}={level}" for name, level in run.levels.items())
     clauses = ", ".join(map(display, schedule.broken))
     yield ""
     yield "  " + style(f"found safe, but the server breaks {clauses} at {levels}", fg="red", bold=True)
@@ -399,36 +395,31 @@ def schedule_text(program: ir.Application, outcome: ServerRun, style: Style = cl
     shown = schedule.called[:MOST_CALLS]
     number = {id(called): n for n, called in enumerate(shown, 1)}
     for called in shown:
-        yield f"    {number[id(called)]}  {call(called.transaction, called.args)} at {display(called.level)}"
+        yield f"    {number[id(called)]}  {call_text(called.transaction, called.args)} at {display(called.level)}"
     if len(shown) < len(schedule.called):
         yield f"    and {len(schedule.called) - len(shown)} more calls, which are not shown"
-    for _, called, step in _in_order(shown):
+    for _, called, step in _by_answer(shown):
         lead = f"    {number[id(called)]:<3} "
         yield from wrapped(lead, _step_text(program, step), " " * 12, 100)
     yield from wrapped("    last:   ", rows_text(program, schedule.final), "            ", 100)
     for clause in program.invariant:
         if clause.name in schedule.broken:
-            yield from wrapped(f"    broken: {display(clause.name)}: ", meaning(program, clause), " " * 12, 100)
+            yield from wrapped(f"    broken: {display(clause.name)}: ", clause_meaning(program, clause), " " * 12, 100)
 
 
-def _in_order(calls: list[Called]) -> list[tuple[float, Called, Executed]]:
-    """The statements in the order in which they were answered."""
+def _by_answer(calls: list[CommittedCall]) -> list[tuple[float, CommittedCall, ExecutedStatement]]:
+    """Return the statements of all calls in the order in which they were answered."""
     steps = [(step.answered, called, step) for called in calls for step in called.statements]
     return sorted(steps, key=lambda item: item[0])
 
 
-def _step_text(program: ir.Application, step: Executed) -> str:
+def _step_text(program: ir.Application, step: ExecutedStatement) -> str:
     if step.stmt is None:
         return "COMMIT"
-    return f"{_statement(step)}  →  {_outcome(program, step)}"
+    return f"{statement_text(step)}  →  {_outcome(program, step)}"
 
 
-def _statement(step: Executed) -> str:
-    assert step.stmt is not None
-    return display(values_in(step.shape, step.frame).statement(step.stmt), 400)
-
-
-def _outcome(program: ir.Application, step: Executed) -> str:
+def _outcome(program: ir.Application, step: ExecutedStatement) -> str:
     if isinstance(step.stmt, ir.SelectOne | ir.SelectAll):
         table = program.table(step.stmt.table)
         return ", ".join(row_text(table, row) for _, row in step.result) or "no row"
@@ -438,23 +429,22 @@ def _outcome(program: ir.Application, step: Executed) -> str:
 
 
 def run_data(program: ir.Application, version: str, runs: Runs) -> dict[str, Any]:
-    """The same as plain data."""
-    return {"server": version, "vectors": [_vector(program, outcome, standing) for outcome, standing in runs]}
+    return {"server": version, "vectors": [_vector(program, run, expectation) for run, expectation in runs]}
 
 
-def _vector(program: ir.Application, outcome: ServerRun, standing: str) -> dict[str, Any]:
+def _vector(program: ir.Application, run: ServerRun, expectation: str) -> dict[str, Any]:
     data = {
-        "levels": outcome.levels,
-        "found safe": standing == SAFE,
-        "standing": standing,
-        "broken": outcome.broken,
-        "commits": outcome.commits,
-        "rollbacks": outcome.rollbacks,
-        "refused": outcome.refused,
-        "problems": dict(outcome.problems),
+        "levels": run.levels,
+        "found safe": expectation == SAFE,
+        "standing": expectation,
+        "broken": run.broken,
+        "commits": run.commits,
+        "rollbacks": run.rollbacks,
+        "refused": run.refused,
+        "problems": dict(run.problems),
     }
-    if standing == SAFE and outcome.schedule is not None:
-        data["schedule"] = _schedule_data(program, outcome.schedule)
+    if expectation == SAFE and run.schedule is not None:
+        data["schedule"] = _schedule_data(program, run.schedule)
     return data
 
 
@@ -470,10 +460,10 @@ def _schedule_data(program: ir.Application, schedule: Schedule) -> dict[str, Any
         "statements": [
             {
                 "call": number[id(called)],
-                "statement": "COMMIT" if step.stmt is None else _statement(step),
+                "statement": "COMMIT" if step.stmt is None else statement_text(step),
                 "result": "" if step.stmt is None else _outcome(program, step),
             }
-            for _, called, step in _in_order(schedule.called)
+            for _, called, step in _by_answer(schedule.called)
         ],
         "final": state_data(program, schedule.final),
     }

@@ -1,8 +1,8 @@
-"""The databases whose settings are inferred, as rows of levels/databases.py: how each setting runs statements.
+"""Statement-level models of the databases whose settings ``infer`` supports, made from ``levels/databases.py``.
 
-A transaction runs statement by statement; between its statements other transactions commit. A level says on which state
-a SELECT and an UPDATE or DELETE are evaluated, whether rows that were written (or read) are locked until the end, and
-what must still be so at commit.
+A transaction runs statement by statement, and other transactions may commit between its statements. The model of a
+level states three things: the state on which a read and a write are evaluated, the rows that stay locked until commit,
+and the conditions that are checked at commit. All engines of ``infer`` use these models.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -10,58 +10,58 @@ from dataclasses import asdict, dataclass, replace
 from plume_py.levels import STRONGEST
 from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, replaced, row_of
+from plume_py.reasoning.infer.program.locking_statements import Locking, locks_rows, reuses_keys, row_of
 
 
 @dataclass(frozen=True)
 class LevelModel(Model):
-    """A model under the name that reports use."""
+    """The statement model of one level, under the name that reports use."""
 
     name: str = ""
     among_themselves: bool = False  # serializable against others of this level only
 
 
-# What runs by itself, whatever the store.
+# A transaction that runs alone, on any database.
 ALONE = LevelModel(name=STRONGEST, **asdict(SERIAL))
 
 
 @dataclass(frozen=True)
 class StoreModel:
-    """A database: its levels, in the order in which one would prefer them, and what it calls them."""
+    """A database: its levels, from the preferred one on, and the database's own names for them."""
 
     name: str
     levels: tuple[LevelModel, ...]
-    says: dict[str, str]
-    beside_weaker: dict[str, str]  # of levels that are less where partners run at weaker ones: the level that is left
+    setting_names: dict[str, str]
+    beside_weaker: dict[str, str]  # level -> the level that it provides when partners run at weaker ones
 
-    def mixed(self, level: LevelModel) -> LevelModel:
-        """The level where partners run at weaker ones."""
+    def beside_weaker_partners(self, level: LevelModel) -> LevelModel:
+        """Return the model of ``level`` when some partners run at weaker levels."""
         if level.name not in self.beside_weaker:
             return level
         left = next(other for other in self.levels if other.name == self.beside_weaker[level.name])
         title = f"{level.title} among its own kind, {left.title}"
         return replace(left, name=level.name, title=title, among_themselves=True)
 
-    def worth(self, level: LevelModel) -> str:
-        """The name of the level that is left of it where partners run at weaker ones."""
+    def name_beside_weaker(self, level: LevelModel) -> str:
+        """Return the name of the level that ``level`` provides when some partners run at weaker levels."""
         return self.beside_weaker.get(level.name, level.name)
 
 
 def short_name(setting: Setting) -> str:
-    """The level that it is, if what it promises can be counted on; else what it is called, in short."""
+    """Return the level that a setting guarantees, or an abbreviation of the setting's name if it guarantees less."""
     if setting.promises is not None and setting.promises == setting.safe_as:
         return setting.promises
-    words = setting.spelled.split()
-    return "".join(word[0] for word in words) if len(words) > 1 else setting.spelled
+    words = setting.name.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else setting.name
 
 
 def store(database: Database, name: str = "") -> StoreModel:
-    """The settings of a database of which it is known how they run statements."""
+    """Return the settings of a database for which a statement model is known."""
     settings = [setting for setting in database.settings if setting.model is not None]
     return StoreModel(
         name or database.name,
         tuple(LevelModel(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
-        {short_name(s): s.spelled for s in settings},
+        {short_name(s): s.name for s in settings},
         {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
     )
 
@@ -72,13 +72,13 @@ STORES = {
 }
 
 
-def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
-    """The transaction as the level runs it.
+def as_executed(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
+    """Return the transaction as the level runs it: statements that find rows, then lock them, are split in two.
 
-    PostgreSQL's UPDATE, DELETE and FOR UPDATE first find rows, then lock those of them that still match and were not
-    deleted; others may commit in between. Where the condition fixes the primary key, and no row of it comes back after
-    it was deleted, that is the same as an UPDATE when it locks, so only others are split. Subqueries are not asked
-    again.
+    PostgreSQL's UPDATE, DELETE and FOR UPDATE find rows first. Then they lock the found rows that still match and still
+    exist; others may commit in between. A statement is not split if its condition fixes the primary key and deleted
+    rows of the table never return, because then both steps see the same row. Subqueries are evaluated once, before the
+    first step.
     """
     if not level.find_then_lock:
         return txn
@@ -93,7 +93,7 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt,
                 asked, stmt = _subqueries_before(stmt)
                 out += asked
             row = row_of(stmt)
-            if ir.pinned(stmt.where, row, program.table(stmt.table)) and not replaced(program, stmt.table):
+            if ir.fixes_key(stmt.where, row, program.table(stmt.table)) and not reuses_keys(program, stmt.table):
                 out.append(stmt)
                 continue
             found = f"found_{row}"
@@ -109,11 +109,11 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt,
 
 
 def _subqueries_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.Update | ir.Delete]:
-    """The subqueries of an UPDATE or DELETE as a statement before it, and what is left.
+    """Move the subqueries of an UPDATE or DELETE into a ``Let`` before it; return that and the changed statement.
 
-    One that speaks of the row to be changed stays, unless the condition says what it would see there.
+    A subquery that depends on the row to be changed stays, unless the condition fixes the value that it uses.
     """
-    known = {column: value for column, value in ir.fixed(stmt.where, stmt.var).items() if not ir.queries(value)}
+    known = {column: value for column, value in ir.fixed_columns(stmt.where, stmt.var).items() if not ir.queries(value)}
     names: dict[ir.Expr, str] = {}
 
     def column(part: ir.Expr) -> ir.Expr | None:

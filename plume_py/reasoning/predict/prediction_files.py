@@ -21,8 +21,8 @@ import msgspec
 
 from plume_py.base.atomic_files import is_stream, write_atomically
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.history.formats.json_common import decode
 from plume_py.history.formats.json_writer import write_json
+from plume_py.history.formats.reading import decode
 from plume_py.history.load import load
 from plume_py.history.model import INITIAL, UNKNOWN, History
 from plume_py.history.source import Source
@@ -55,7 +55,7 @@ class Origin:
     def setting(self) -> Setting | None:
         """Our table's entry for the isolation level."""
         known = self.engine
-        return None if known is None else known.spelled(self.isolation)
+        return None if known is None else known.setting_named(self.isolation)
 
 
 class _About(msgspec.Struct):

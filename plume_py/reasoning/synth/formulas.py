@@ -17,9 +17,9 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.base.text import display, shorten, similar
 from plume_py.history.model import INITIAL
-from plume_py.levels import GROUPS, NAMES, RUNNABLE, levels_that_see, sees
-from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, level_requests, strong_name, unknown_level
-from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS, folded
+from plume_py.levels import GROUPS, NAMES, RUNNABLE, levels_that_see, visibility_bits
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, level_request, strong_name, unknown_level
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS, normalized
 from plume_py.reasoning.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.reasoning.synth.history_terms import View
 from plume_py.reasoning.synth.relation import Relation
@@ -79,7 +79,7 @@ def _least_visibility(h: View, levels: list[Sees], co: Relation) -> Visibility:
 
 
 # The levels that differ only in their visibility. The checker does not have update atomic (UA).
-_BITS = {name: sees(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
+_BITS = {name: visibility_bits(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
 VISIBILITY: dict[str, Callable[[View, Relation], Relation]] = {
     name: _visibility(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
 }
@@ -322,8 +322,8 @@ def definition(name: str, defined: Mapping[str, Definition] | None = None) -> De
     if defined and named in defined:
         return defined[named] if order is None else in_order(defined[named], order)
     stem, _, form = named.partition("@")
-    request = level_requests(stem)
-    level = _ALIASES.get(folded(stem), stem) if request is None else request.level
+    request = level_request(stem)
+    level = _ALIASES.get(normalized(stem), stem) if request is None else request.level
     suffix = _FORM_SUFFIXES.get(form.upper(), "@" + form) if form else ""
     canonical = _CANONICAL.get(f"{level}{suffix}".upper())
     if canonical is None:
@@ -364,7 +364,7 @@ def checker_level(definition: Definition) -> str | None:
 
 
 def is_taken(name: str) -> bool:
-    return name.upper() in _CANONICAL or level_requests(name) is not None
+    return name.upper() in _CANONICAL or level_request(name) is not None
 
 
 def definitions(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, Literal
-from plume_py.base.logic.cegis import RefutationSearch
+from plume_py.base.logic.sat import RefutationSearch
 from plume_py.levels import WEAKEST
 from plume_py.levels.orders import NONE
 from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteView

@@ -1,4 +1,4 @@
-"""Vector clocks, in blocks of any width, and tree clocks: one relation, one verdict."""
+"""graph/causal: vector clocks in blocks of any width and tree clocks give one relation and one verdict."""
 
 import random
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import causal, clock_kernels, tree_clock_kernels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels, triples_kernels
+from plume_py.checking.weak import edge_kernels, triples_kernels
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.generate import generate
 from plume_py.history.model import History
 
 LEVELS = ["CI", "RC", "RA", "TCC"]
-KERNELS = clock_kernels, tree_clock_kernels, rc_kernels, ra_kernels, tcc_kernels, triples_kernels
+KERNELS = clock_kernels, tree_clock_kernels, edge_kernels, triples_kernels
 
 
 @pytest.fixture(params=["never", "always"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Plain kernels, then compiled ones."""
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield request.param
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
 
 
 def built(sessions: list) -> History:
@@ -133,7 +133,7 @@ def test_causal_cycles(seed: int, mode: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_trees_with_a_hashed_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with more sessions than a whole table has room for."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     monkeypatch.setattr(tree_clock_kernels, "WHOLE_TABLE", 0)
     assert_equal(random_reads(random.Random(seed), sessions=9, transactions=40, keys=5), monkeypatch)
     assert_equal(generate("SER", sessions=12, transactions=5, operations=3, keys=8, seed=seed), monkeypatch)

@@ -1,4 +1,4 @@
-"""The tables of tree clocks, also for more sessions than 32 bits have pairs of."""
+"""graph/tree_clock_kernels: the tables, also for more sessions than 32 bits have pairs of."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""From lines to transactions, however the lines are cut into pieces."""
+"""``stream.arrivals``: transactions read from lines, however the lines are cut into pieces."""
 
 import json
 import random
@@ -77,7 +77,7 @@ def random_text(rng):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_plume_text_gives_the_same_transactions_however_it_is_cut(compiled, tmp_path):
-    dispatch.release(text_kernels)
+    dispatch.uncompile(text_kernels)
     if compiled:
         dispatch.prepare(10**9, text_kernels)
     rng = random.Random(5)
@@ -91,7 +91,7 @@ def test_plume_text_gives_the_same_transactions_however_it_is_cut(compiled, tmp_
         assert (reader.format, reader.initial, reader.declared) == ("plume", 0, False)
 
 
-def test_a_transaction_of_plume_text_comes_when_its_session_goes_on():
+def test_a_transaction_of_plume_text_is_complete_when_its_session_begins_another():
     reader = PlumeText()
 
     def read(line, text):
@@ -118,7 +118,7 @@ def test_each_run_of_aborted_lines_is_a_transaction_of_its_own():
 
 
 @pytest.mark.parametrize("second", [0, 1], ids=["its session had gone on", "another session has it"])
-def test_a_transaction_id_that_comes_again_is_an_error_wherever_the_text_is_cut(second):
+def test_a_repeated_transaction_id_is_an_error_wherever_the_text_is_cut(second):
     text = f"w(1,1,0,7)\nw(1,2,0,8)\nw(1,3,{second},7)\n".encode()
     for cut in range(4):
         with pytest.raises(InputError, match=r"^line 3: .*(came before|used in another session)"):
@@ -134,7 +134,7 @@ def test_ids_are_remembered_exactly():
         seen.add(n)
 
 
-def test_numbers_of_all_64_bits_and_the_mixture_that_cannot_be():
+def test_64_bit_numbers_are_read_but_not_mixed_with_negative_ones():
     big = 2**64 - 1
     found, _ = arrivals_of(f"w(1,{big},0,1)\nw({big},3,0,2)\n".encode(), [1])
     assert [a.ops for a in found] == [[("w", 1, big)], [("w", big, 3)]]
@@ -170,7 +170,7 @@ def test_json_lines_give_the_same_transactions_however_they_are_cut(tmp_path):
         assert reader is not None and reader.initial == plume_py.load(tmp_path / "h.jsonl").initial_value
 
 
-def test_the_initial_value_of_json_lines():
+def test_json_lines_may_declare_the_initial_value():
     for first, initial, declared in (
         (b'{"initial": 0}\n', 0, True),
         (b'\n{"initial": null}\n', None, True),
@@ -221,7 +221,7 @@ GOOD = b'{"session":0,"ops":[["w","x",1]]}\n'
         (b"hello\n", "line 2: malformed JSON"),
     ],
 )
-def test_a_bad_line_of_json_is_named_and_what_comes_before_is_delivered(bad, problem):
+def test_a_bad_json_line_is_located_and_earlier_transactions_are_delivered(bad, problem):
     for cut in (0, 1, 2):
         reader = Arrivals("h")
         lines = (GOOD + bad + GOOD).splitlines(keepends=True)
@@ -236,7 +236,7 @@ def test_a_bad_line_of_json_is_named_and_what_comes_before_is_delivered(bad, pro
 @pytest.mark.parametrize(
     "bad", [b"x(1,2,0,1)\n", b"w(1,2,0)\n", b"w(1,99999999999999999999,0,1)\n", b"\xff\n", b"\0\n"]
 )
-def test_a_bad_line_of_plume_text_is_named_and_what_comes_before_is_delivered(bad):
+def test_a_bad_line_of_plume_text_is_located_and_earlier_transactions_are_delivered(bad):
     for cut in (0, 2, 3):
         reader, found = Arrivals("h"), []
         lines = (b"w(1,1,0,0)\nw(1,2,0,1)\n" + bad).splitlines(keepends=True)
@@ -247,7 +247,7 @@ def test_a_bad_line_of_plume_text_is_named_and_what_comes_before_is_delivered(ba
         assert [a.id for a in found] == [0]
 
 
-def test_recognition_waits_for_a_line_that_tells():
+def test_format_detection_waits_for_a_decisive_line():
     reader = Arrivals("h")
     for n, text in enumerate((b"\n", b"# Plume\n", b" # text\n"), 1):
         assert list(reader.read(Piece(n, text))) == [] and reader.reader is None
@@ -264,7 +264,7 @@ def test_recognition_waits_for_a_line_that_tells():
         b"{\n",
     ],
 )
-def test_other_formats_are_sent_to_check(text):
+def test_other_formats_are_rejected_with_a_hint_to_use_check(text):
     with pytest.raises(InputError, match=r"cannot be watched; use isocheck check"):
         list(Arrivals("h").read(Piece(1, text)))
 
@@ -274,7 +274,7 @@ def test_prose_is_not_a_history():
         list(Arrivals("h").read(Piece(1, b"hello\n")))
 
 
-def test_times_come_along():
+def test_times_are_read():
     """What ``collect`` writes beside a transaction is for real-time order."""
     content = (
         b'{"initial": 0, "ticks_per_second": 1000000000, "collected": {}}\n'

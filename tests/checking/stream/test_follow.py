@@ -1,4 +1,4 @@
-"""Lines as they come: files that grow, are cut back or replaced, and pipes."""
+"""``stream.follow``: lines of files that grow, are truncated or replaced, and of pipes."""
 
 import os
 import threading
@@ -53,7 +53,7 @@ def appended(path, text):
 # files
 
 
-def test_a_file_that_grows(tmp_path):
+def test_lines_of_a_growing_file_are_read(tmp_path):
     path = tmp_path / "h"
     path.write_bytes(b"one\ntwo\n")
     run = Steps(path, appended(path, b"three\n"), appended(path, b"four\nfive\n"))
@@ -96,7 +96,7 @@ def test_half_a_line_at_a_truncation_is_handed_over_as_unfinished(tmp_path):
     ]
 
 
-def test_a_file_that_is_rotated(tmp_path):
+def test_a_rotated_file_is_read_on(tmp_path):
     path = tmp_path / "h"
     old = tmp_path / "h.1"
     path.write_bytes(b"one\n")
@@ -124,7 +124,7 @@ def test_the_last_lines_of_a_rotated_file_are_not_lost(tmp_path):
     assert Steps(path, rotate).lines == [(1, b"one\n"), (2, b"two\n"), (1, b"three\n")]
 
 
-def test_a_new_file_that_begins_with_all_that_was_read_is_just_taken_over(tmp_path):
+def test_a_new_file_that_begins_with_everything_read_is_taken_over_silently(tmp_path):
     path, new = tmp_path / "h", tmp_path / "new"
     path.write_bytes(b"one\ntw")
     new.write_bytes(b"one\ntwo\nthree\n")  # as rsync does it
@@ -159,7 +159,7 @@ def test_it_ends_when_idle_but_not_while_lines_come(tmp_path):
     assert text == b"one\ntwo\nthree\n"
 
 
-def test_what_came_before_the_end_of_the_watch_counts(tmp_path):
+def test_lines_written_before_the_stop_are_read(tmp_path):
     path = tmp_path / "h"
     path.write_bytes(b"one\n")
     run = Steps(path)
@@ -173,7 +173,7 @@ def test_what_came_before_the_end_of_the_watch_counts(tmp_path):
     assert text == b"one\ntwo\n" and run.said == []
 
 
-def test_stopping_far_from_the_end_is_told(tmp_path, monkeypatch):
+def test_stopping_far_from_the_end_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(follow, "CHUNK", 4)
     path = tmp_path / "h"
     path.write_bytes(b"one\ntwo\nthr\nfou\n")
@@ -196,7 +196,7 @@ def whole(path, **how):
     [b"\x1f\x8b\x08\x00rest", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"\0" * 100 + b'{"session":1}\n', b"\xff\xfe{\0"],
     ids=["gzip", "zstd", "xz", "hole", "utf-16"],
 )
-def test_what_is_not_text_is_refused_at_once_though_no_line_ends(content, tmp_path):
+def test_binary_input_is_rejected_before_a_line_ends(content, tmp_path):
     (tmp_path / "h").write_bytes(content)
     with pytest.raises(InputError, match="not text, perhaps compressed"):
         list(Follower(str(tmp_path / "h")))
@@ -209,7 +209,7 @@ def test_other_bad_paths(tmp_path):
         whole(tmp_path)
 
 
-def test_a_line_without_end_is_not_held_for_ever(tmp_path, monkeypatch):
+def test_an_endless_line_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(follow, "MAX_LINE", 5000)
     (tmp_path / "h").write_bytes(b"ok\n" + b"x" * 6000)
     with pytest.raises(InputError, match="line 2: a line of more than"):
@@ -244,6 +244,6 @@ def test_a_named_pipe_ends_with_its_writer(tmp_path):
     assert (pieces[-1].text, pieces[-1].unfinished, pieces[-1].line) == (b"thr", True, 3)
 
 
-def test_a_pipe_that_nobody_writes_can_be_left(tmp_path):
+def test_following_a_silent_pipe_can_be_stopped(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert whole(tmp_path / "pipe", until_idle=0.02) == b""

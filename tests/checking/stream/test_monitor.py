@@ -1,4 +1,4 @@
-"""The monitor against the brute-force oracle at every prefix, and against ``check`` at the end."""
+"""``stream.monitor`` against the brute-force oracle at every prefix, and against ``check`` at the end."""
 
 import random
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ def test_a_window_never_makes_a_verdict_wrong(seed):
     assert decided > 20
 
 
-def test_what_is_right_is_not_shown():
+def test_a_triple_whose_edge_also_follows_causally_is_not_reported():
     """The transactions behind an event may lack the causal path that makes a triple an echo."""
     monitor = Monitor(WEAK, initial=0, max_examples=9)
     shown = []
@@ -254,7 +254,7 @@ def test_strong_levels_are_not_watched():
         Monitor("SER")
 
 
-def test_what_is_wrong_with_an_arrival_says_where():
+def test_errors_in_an_arrival_have_a_position():
     monitor = Monitor("TCC", initial=0)
     monitor.feed("s", [("w", "x", 1)], id="a", line=1)
     with pytest.raises(InputError, match="line 2: two transactions have the id 'a'"):
@@ -266,7 +266,7 @@ def test_what_is_wrong_with_an_arrival_says_where():
         list(monitor.feed_all([reader, Fed("v", [("w", "x", 1)], "committed", "c", 5)]))
 
 
-def test_a_read_may_come_before_its_writer_but_not_stay_without():
+def test_a_read_may_arrive_before_its_writer_but_needs_it_at_the_end():
     monitor = Monitor("TCC", initial=0)
     assert monitor.feed("a", [("r", "x", 1)]) == []
     assert monitor.pending == 1
@@ -277,7 +277,7 @@ def test_a_read_may_come_before_its_writer_but_not_stay_without():
     assert monitor.close().levels["TCC"].taps == ("a",)
 
 
-def test_an_initial_value_that_is_written_late_is_settled_at_the_end():
+def test_an_initial_value_that_is_written_late_is_decided_at_the_end():
     monitor = Monitor("RA", initial=0)
     monitor.feed("a", [("w", "x", 1)])
     assert monitor.feed("a", [("r", "x", 0)])

@@ -1,4 +1,4 @@
-"""The monitor in every order: against the oracle at every prefix, and against ``check`` at the end."""
+"""``stream.monitor`` in every order: against the oracle at every prefix, and against ``check`` at the end."""
 
 import random
 
@@ -10,7 +10,7 @@ from test_monitor import arrived, explained_otherwise
 from plume_py import InputError, Monitor, check
 from plume_py.base.errors import LimitError
 from plume_py.checking.stream import monitored_history
-from plume_py.checking.stream.batch import Arrived
+from plume_py.checking.stream.batch import FedTransaction
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import WEAK
@@ -153,7 +153,7 @@ def test_a_window_never_makes_a_verdict_in_real_time_wrong_in_many_histories(see
 
 
 @pytest.mark.parametrize("levels", ["RA", list(WEAK)], ids=["RA", "all"])
-def test_who_is_forgotten_and_had_ended_before_another_begins_still_counts(levels):
+def test_a_forgotten_transaction_still_precedes_later_ones_in_real_time(levels):
     """Long after two sessions have overwritten x a third one, which did nothing of note, still sees the beginning."""
     monitor = Monitor(levels, order=REALTIME, initial=0, window=4)
     assert monitor.feed("c", [("w", "z", 1)], begin=0, end=1) == []
@@ -168,7 +168,7 @@ def test_who_is_forgotten_and_had_ended_before_another_begins_still_counts(level
 
 
 @pytest.mark.parametrize(("window", "ok"), [(None, False), (4, None)])
-def test_who_arrives_too_late_for_those_forgotten_leaves_the_verdict_open(window, ok):
+def test_a_transaction_that_arrives_too_late_for_forgotten_ones_leaves_the_verdict_open(window, ok):
     """Its session has seen them, and yet it says that it had ended before they began."""
     monitor = Monitor("TCC", order=REALTIME, initial=0, window=window)
     for i in range(200):
@@ -193,7 +193,7 @@ def stale(monitor):
     return monitor.feed("b", [("r", "x", 0)], begin=20, end=30, id="r")
 
 
-def test_names_say_the_order():
+def test_level_names_state_the_order():
     monitor = Monitor(["StrongRA", "strong-read-committed"], initial=0, per_second=1000)
     (violation,) = stale(monitor)
     assert (violation.tap, violation.order) == ("k", REALTIME)
@@ -215,12 +215,12 @@ def test_names_say_the_order():
         ("RA", NONE, 5, "use no window"),
     ],
 )
-def test_what_cannot_be_watched(levels, order, window, why):
+def test_unsupported_levels_orders_and_windows_are_rejected(levels, order, window, why):
     with pytest.raises(ValueError, match=why):
         Monitor(levels, order=order, window=window)
 
 
-def test_without_times_real_time_is_undecided_and_nothing_is_told():
+def test_without_times_real_time_is_undecided_and_no_violation_is_reported():
     for window in (None, 5):
         monitor = Monitor(WEAK, order=REALTIME, initial=0, window=window)
         assert monitor.feed("a", [("w", "x", 1)]) == []
@@ -243,16 +243,16 @@ def test_without_times_real_time_is_undecided_and_nothing_is_told():
     ],
 )
 @pytest.mark.parametrize("order", WATCHED)
-def test_times_that_cannot_be(first, second, why, order):
+def test_impossible_times_are_rejected(first, second, why, order):
     monitor = Monitor("TCC", order=order)
     spans = enumerate((first, second), 1)
     with pytest.raises(InputError) as error:
-        list(monitor.feed_all([Arrived("a", [], line=n, start=begin, end=end) for n, (begin, end) in spans]))
+        list(monitor.feed_all([FedTransaction("a", [], line=n, start=begin, end=end) for n, (begin, end) in spans]))
     assert why in str(error.value)
 
 
 @pytest.mark.parametrize("status", ["aborted", "unknown"])
-def test_who_does_not_count_passes_nothing_on(status):
+def test_transactions_that_do_not_participate_add_no_real_time_order(status):
     """When the second of the session began is not known: that the first began after w had ended says nothing of it."""
     monitor = Monitor(WEAK, order=REALTIME, initial=0)
     monitor.feed("a", [("w", "x", 1)], begin=0, end=1)
@@ -261,8 +261,8 @@ def test_who_does_not_count_passes_nothing_on(status):
     assert monitor.close().ok
 
 
-def test_without_order_more_than_so_many_are_too_many(monkeypatch):
-    monkeypatch.setattr(monitored_history, "MOST_ALONE", 50)
+def test_without_order_the_number_of_transactions_is_limited(monkeypatch):
+    monkeypatch.setattr(monitored_history, "MOST_SINGLE_SESSIONS", 50)
     monitor = Monitor("TCC", order=NONE, initial=0)
     for i in range(100):
         monitor.feed("a", [("w", "x", i + 1)])
@@ -279,7 +279,7 @@ def test_larger_histories_agree_with_check_however_they_arrive(monkeypatch, comp
     if pattern is not None:
         history, _ = inject(history, {pattern: 1}, seed=1)
     txns = [history.transaction(t) for t in range(history.transactions)]
-    arrivals = [Arrived(t.session, t.ops, t.status, t.id, start=t.begin, end=t.end) for t in txns]
+    arrivals = [FedTransaction(t.session, t.ops, t.status, t.id, start=t.begin, end=t.end) for t in txns]
     for order in WATCHED:
         expected = check(history, WEAK, order=order)
         assert expected.ok is (pattern is None or order != REALTIME)

@@ -50,7 +50,7 @@ def test_a_limit_may_be_reached_anywhere(history):
     assert len(answers) > 3
 
 
-def test_the_reason_tells_how_far_it_came(history):
+def test_the_reason_of_undecided_includes_the_progress(history):
     analysis = Analysis(history)
     reasons = []
     for times in range(200):

@@ -1,4 +1,4 @@
-"""The weak levels against the brute-force oracle: verdicts and patterns, on random and on all small histories."""
+"""checking/weak against the brute-force oracle: verdicts and patterns, on random and on all small histories."""
 
 import random
 from collections import Counter
@@ -127,7 +127,7 @@ def test_a_healthy_history_is_decided_by_the_order_at_hand(level):
     assert weak.commit_order(level).exists, "and all of them say the same"
 
 
-def test_what_is_too_much_to_count_is_named_all_the_same(monkeypatch):
+def test_patterns_are_named_even_if_counting_them_is_too_expensive(monkeypatch):
     rng = random.Random(5)
     inexact = 0
     for _ in range(400):

@@ -1,1 +1,1 @@
-"""A handful of transactions as lists and bit sets: the second engine, and the arguments that explanations run on."""
+"""Small histories as lists and bit sets: the second engine, and the proofs behind counterexamples."""

@@ -1,4 +1,7 @@
-"""What the search looks at: a small history as plain Python lists, the transactions that count numbered from 0."""
+"""Facts: a small history as plain Python lists, its participating transactions numbered from 0.
+
+``search``, ``saturation`` and ``forbidden_cycles`` work on them instead of on arrays.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,42 +13,40 @@ from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import Reads, resolve_reads
 from plume_py.checking.graph.realtime import RealTime
 from plume_py.history.model import INITIAL, History
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.patterns import BASE
 from plume_py.levels.table import AT_COMMIT
 
 
 @dataclass
 class Facts:
-    """Sets of transactions are those of ``base.bits``."""
+    """A small history. Sets of transactions are bit sets, see ``base.bits``."""
 
-    number: list[int]  # what the history calls each transaction
+    number: list[int]  # number in the history
     level: list[str]
     session_of: list[int]
-    sees: list[int] = field(init=False)  # the bits of each transaction's level
-    key_number: list[int] = field(default_factory=list)  # what the history calls each key
-    broken: bool = False  # by a single read or list: no order can help
+    sees: list[int] = field(init=False)  # visibility bits of each level, see levels.table
+    key_number: list[int] = field(default_factory=list)  # number of each key in the history
+    broken: bool = False  # a single read or list is wrong: no order exists
     sessions: list[list[int]] = field(default_factory=list)
     reads: list[list[tuple[int, int]]] = field(default_factory=list)  # (key, writer) in program order
     writes: list[list[int]] = field(default_factory=list)  # keys
     writers: list[list[int]] = field(default_factory=list)  # of each key
-    readers: list[dict[int, list[int]]] = field(default_factory=list)  # of each key, by the writer they read from
+    readers: list[dict[int, list[int]]] = field(default_factory=list)  # of each key, by writer
     versions: list[tuple[int, int]] = field(default_factory=list)  # (earlier, later), as lists show
-    ended: list[int] = field(default_factory=list)  # those that had ended before, where real time counts
-    direct: list[int] = field(default_factory=list)  # earlier in the session or in real time, or read from
-    conflicts: list[int] = field(default_factory=list)  # those that write a common key
+    ended: list[int] = field(default_factory=list)  # transactions that had ended before, in real time
+    direct: list[int] = field(default_factory=list)  # earlier in session or real time, or read from
+    conflicts: list[int] = field(default_factory=list)  # transactions that write a common key
 
     def __post_init__(self) -> None:
-        self.sees = [sees(level) for level in self.level]
+        self.sees = [visibility_bits(level) for level in self.level]
 
     @property
     def count(self) -> int:
-        """How many transactions there are."""
         return len(self.number)
 
     @property
     def keys(self) -> int:
-        """How many keys there are."""
         return len(self.key_number)
 
 
@@ -56,13 +57,13 @@ def gather(
     only: Iterable[int] | None = None,
     real_time: RealTime | None = None,
 ) -> Facts:
-    """The facts of ``history`` when each transaction runs at its ``level``, and ``real_time`` counts if given.
+    """Return the facts of ``history`` with each transaction at its ``level``, and with ``real_time`` if given.
 
-    With ``only``, it is cut down to these transactions, as far as they count; reads from others are left out.
+    With ``only``, the facts contain these transactions, as far as they participate; reads from others are left out.
     """
     reads = reads or resolve_reads(history)
-    only = None if only is None else [t for t in sorted(only) if reads.live[t]]
-    number = np.flatnonzero(reads.live).tolist() if only is None else only
+    only = None if only is None else [t for t in sorted(only) if reads.participates[t]]
+    number = np.flatnonzero(reads.participates).tolist() if only is None else only
     facts = Facts(
         number=number,
         level=[level if isinstance(level, str) else level[t] for t in number],
@@ -74,7 +75,7 @@ def gather(
     for i, t in enumerate(number):
         facts.writes.append([keys.setdefault(x, len(keys)) for x in _written(history, t)])
         found = [(keys.setdefault(x, len(keys)), index[t1]) for x, t1 in _read(history, reads, t) if t1 in index]
-        # Each read once; but where a read sees whom was read from so far, what was read in between matters.
+        # Each read once. At levels without AT_COMMIT, the reads so far determine visibility, so repeated reads remain.
         facts.reads.append(list(dict.fromkeys(found)) if facts.sees[i] & AT_COMMIT else found)
     facts.key_number = list(keys)
     facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only) if a != b]
@@ -97,16 +98,16 @@ def _read(history: History, reads: Reads, t: int) -> Iterable[tuple[int, int]]:
 
 
 def _version_order(history: History, reads: Reads, only: Iterable[int] | None) -> list[tuple[int, int]]:
-    """(earlier, later) as lists fix it; with ``only``, also where others have come in between."""
+    """Return (earlier, later) as lists show it; with ``only``, also if other writers were in between."""
     if only is None or history.lists is None:
         return [(a, b) for a, b, _, _ in reads.version_order.tolist()]
     return [(a, b) for a, b, _, _ in fixed_versions(history, reads, set(only))]
 
 
 def fixed_versions(history: History, reads: Reads, only: set[int]) -> list[tuple[int, int, int, int]]:
-    """(earlier, later, key, operation): of the writers in ``only``, neighbours in the longest list of a key.
+    """Return rows (earlier, later, key, operation) of the writers in ``only``: neighbours in the longest list of a key.
 
-    Those that it does not show come after all that it shows.
+    Writers that the list does not show come after all that it shows.
     """
     lists = history.lists
     if lists is None:
@@ -136,7 +137,7 @@ def _relate(facts: Facts) -> None:
         for x, t1 in facts.reads[t]:
             facts.readers[x].setdefault(t1, []).append(t)
     by_session: dict[int, list[int]] = {}
-    earlier: dict[int, int] = {}  # of each session so far, as bits
+    earlier: dict[int, int] = {}  # transactions of each session so far, as bits
     for t, s in enumerate(facts.session_of):
         by_session.setdefault(s, []).append(t)
         facts.direct.append(earlier.get(s, 0) | facts.ended[t] | bits(t1 for _, t1 in facts.reads[t] if t1 != INITIAL))

@@ -1,8 +1,8 @@
-"""Why no order fits: from a set of transactions that breaks a level to a small tree of contradictions.
+"""Find a proof that no order exists: reduce a core to a minimal set, then refute it by a small tree of contradictions.
 
-Leaving out transactions leaves out constraints, so what a part of the history contradicts, the whole contradicts. First
-the set is made small, then the argument is sought: a cycle, or two writers of a key whose order leads to a cycle either
-way, with further such cases within if need be.
+``strong.counterexample`` calls ``ProofFinder.argue``. A subset of the transactions has fewer constraints, so a subset
+that violates the level shows that the history does. A proof is a forbidden cycle, or two writers of a key whose order
+leads to a cycle both ways, with further such cases nested.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,36 +11,36 @@ from plume_py.base.limits import Limits
 from plume_py.checking.graph.reads import Reads
 from plume_py.checking.graph.realtime import RealTime
 from plume_py.checking.strong.minimal.facts import Facts, fixed_versions, gather
-from plume_py.checking.strong.minimal.forbidden_cycles import Case, Proof, unordered
+from plume_py.checking.strong.minimal.forbidden_cycles import Assumptions, Proof, unordered
 from plume_py.checking.strong.minimal.saturation import saturate
 from plume_py.checking.strong.minimal.search import search_facts
 from plume_py.history.model import INITIAL, History, Int32s
 
 Levels = str | Mapping[int, str]
 
-# States that the search may look at to find that a part is contradictory by itself.
+# Maximum number of states of the search that decides whether a subset violates the level.
 STATES = 400
-# How many orders of two writers are tried in all, and how deep cases may lie within each other.
+# Maximum number of suppositions, and maximum depth of nested cases.
 TRIALS = 4000
 DEPTH = 6
-# Of larger sets only what follows without choices is looked at, and no argument is sought.
+# In larger sets, only forced orders are examined, and no proof is searched.
 FEW = 150
-# Neighbours in the causal order that are tried instead of a large set: how many at a time, and how often.
+# Sizes of the windows of causal order tried instead of a large set, and number of windows per size.
 WINDOWS = (50, 100, 200, 400, 800)
 TRIED = 30
-# What the search for a smaller set may cost: the sum of the squares of the sizes tried.
+# Bound of the reduction: the sum of the squares of the sizes tried.
 WORK = 200_000_000
-# Steps of work (see ``Limits``) that a set that is tried counts for, each pair of its transactions, each state of a
-# search, and each order of two writers that is supposed.
+# Steps of work (see ``Limits``) per set tried, per pair of its transactions, per state of a search, and per
+# supposition.
 STEPS_PER_SET, STEPS_PER_PAIR, STEPS_PER_STATE, STEPS_PER_TRIAL = 30_000, 100, 5_000, 20_000
-# An argument of more links than this is no explanation.
+# Longer proofs are not reported.
 LONGEST = 200
-# Sets larger than this are first made smaller by the search, which asks less than an argument in words.
+# Larger sets are reduced by the search first, which is cheaper than a proof.
 MANY = 12
 
 
 class ProofFinder:
-    """Finds arguments for one history at one level (or a level per transaction)."""
+    """Finds proofs for one history at one level, or at a level per transaction."""
 
     def __init__(
         self,
@@ -51,11 +51,9 @@ class ProofFinder:
         limits: Limits | None = None,
         real_time: RealTime | None = None,
     ) -> None:
-        """``position``: of each transaction in the causal order; neighbours there tend to contradict each other.
+        """``position`` is by transaction in the causal order: neighbours there often contradict each other.
 
-        ``real_time`` counts if it is given.
-
-        At ``limits`` it ends with a LimitError.
+        ``real_time`` is included if given. Methods raise LimitError at ``limits``.
         """
         self.history = history
         self.reads = reads
@@ -66,11 +64,10 @@ class ProofFinder:
         self.work = WORK
 
     def facts(self, transactions: Iterable[int]) -> Facts:
-        """The history cut down to these transactions."""
         return gather(self.history, self.level, self.reads, transactions, self.real_time)
 
     def broken(self, transactions: Iterable[int]) -> bool:
-        """Do these transactions contradict the level by themselves, as far as a short search can tell?"""
+        """Return whether a short search shows that these transactions violate the level."""
         self.limits.check()
         facts = self.facts(transactions)
         self.work -= facts.count**2
@@ -82,7 +79,7 @@ class ProofFinder:
         return found.ok is False
 
     def smallest(self, transactions: Iterable[int], promising: Callable[[list[int]], bool] | None = None) -> list[int]:
-        """As few of them as still contradict the level: parts are left out, halves first, then one by one."""
+        """Return a minimal subset that still violates the level, by removing halves first, then smaller parts."""
         still = promising or self.broken
         kept = sorted(transactions)
         size = max(1, len(kept) // 2)
@@ -100,16 +97,16 @@ class ProofFinder:
             size = max(1, min(size, len(kept)) // 2)
 
     def proof(self, transactions: Iterable[int]) -> tuple[Facts, Proof | None]:
-        """An argument why these transactions cannot be; None if it was not found soon."""
+        """Return the facts and a proof that these transactions violate the level, or None if none was found soon."""
         facts = self.facts(transactions)
         index = {t: i for i, t in enumerate(facts.number)}
         key = {x: i for i, x in enumerate(facts.key_number)}
         shown = fixed_versions(self.history, self.reads, set(facts.number))
-        case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
-        return facts, _Trials(self.limits).refute(case, 0)
+        case = Assumptions.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
+        return facts, _ProofSearch(self.limits).refute(case, 0)
 
     def _near(self, transactions: list[int]) -> list[int]:
-        """Of a large set, neighbours that contradict the level by themselves, if such are found soon."""
+        """Return a window of a large set that violates the level, or the set if none is found soon."""
         if len(transactions) <= FEW or self.position is None:
             return transactions
         in_order = sorted(transactions, key=self.position.__getitem__)
@@ -121,7 +118,7 @@ class ProofFinder:
         return transactions
 
     def argue(self, transactions: Iterable[int]) -> tuple[Facts, Proof | None]:
-        """A small set, and a small argument why it cannot be."""
+        """Return a small set of transactions as facts, and a small proof, or None."""
         kept = self._near(sorted(transactions))
         if len(kept) > MANY or self.proof(kept)[1] is None:
             kept = self.smallest(kept) if self.broken(kept) else kept
@@ -136,25 +133,25 @@ class ProofFinder:
 
 
 def _mentioned(facts: Facts, proof: Proof) -> list[int]:
-    """The transactions that an argument speaks of."""
+    """Return the transactions in a proof, by their numbers in the history."""
     return sorted({facts.number[t] for t in speaks_of(proof)})
 
 
 def speaks_of(proof: Proof) -> set[int]:
-    """The transactions of an argument, the cases within included."""
+    """Return the transactions in a proof, inner proofs included."""
     links = [link for part in proof.within() for link in part.cycle]
     return {t for link in links for t in (link.source, link.target, link.via) if t != INITIAL}
 
 
-class _Trials:
-    """One search for an argument, with what it may still try."""
+class _ProofSearch:
+    """One search for a proof, with its remaining budget."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.budget = TRIALS
 
-    def refute(self, case: Case, depth: int) -> Proof | None:
-        """A contradiction of ``case``, or None if none was found."""
+    def refute(self, case: Assumptions, depth: int) -> Proof | None:
+        """Return a proof that the assumptions are contradictory, or None if none was found."""
         proof = case.contradiction()
         while proof is None and self.budget > 0:
             proof, moved = self._try_pairs(case)
@@ -162,12 +159,15 @@ class _Trials:
                 proof = self._split(case, depth)
                 if proof is None:
                     return None
-                # The case is settled one way: what it excluded stays excluded.
+                # One order is excluded and remains excluded.
                 proof = case.contradiction() if proof is SETTLED else proof
         return proof
 
-    def _try_pairs(self, case: Case) -> tuple[Proof | None, bool]:
-        """Order each open pair both ways; a pair that fails both ways ends the case, one that fails once is settled."""
+    def _try_pairs(self, case: Assumptions) -> tuple[Proof | None, bool]:
+        """Suppose both orders of each open pair.
+
+        If both fail, the case is refuted; if one fails, the other is added.
+        """
         settled: list[tuple[int, int, int, Proof]] = []
         best: tuple[int, int, int, int, Proof] | None = None
         for x, a, b in case.open_pairs():
@@ -177,7 +177,7 @@ class _Trials:
             if one and other:
                 size = one.size + other.size
                 if best is None or size < best[0]:
-                    # The shorter one stands within, as the reason for the order that the longer one uses.
+                    # The shorter proof is nested: it is the reason of the order that the longer one uses.
                     best = (size, x, a, b, other) if other.size <= one.size else (size, x, b, a, one)
             elif one:
                 settled.append((x, b, a, one))
@@ -191,7 +191,7 @@ class _Trials:
             case.order(x, a, b, excluded)
         return (case.contradiction() if settled else None), bool(settled)
 
-    def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
+    def _suppose(self, case: Assumptions, x: int, a: int, b: int) -> Proof | None:
         self.budget -= 1
         self.limits.check()
         self.limits.spend(STEPS_PER_TRIAL + STEPS_PER_PAIR * case.facts.count**2)
@@ -199,8 +199,8 @@ class _Trials:
         supposed.order(x, a, b, None)
         return supposed.contradiction((a, b))
 
-    def _split(self, case: Case, depth: int) -> Proof | None:
-        """Suppose an order that leads to no contradiction at once; SETTLED if it turns out impossible."""
+    def _split(self, case: Assumptions, depth: int) -> Proof | None:
+        """Suppose an order that has no direct contradiction; return SETTLED if it turns out impossible."""
         if depth >= DEPTH:
             return None
         for x, a, b in case.open_pairs():
@@ -211,10 +211,10 @@ class _Trials:
                 if inner is not None:
                     case.order(x, second, first, inner)
                     return SETTLED
-            return None  # this pair can go either way, so nothing is contradictory
+            return None  # both orders are possible: no contradiction
         for a, b in unordered(case):
             if len(set(case.facts.level)) == 1:
-                break  # with one level, the order of writers decides
+                break  # with one level, the orders of writers suffice
             for first, second in ((a, b), (b, a)):
                 supposed = case.copy()
                 supposed.commit(first, second, None)
@@ -226,5 +226,5 @@ class _Trials:
         return None
 
 
-# Stands for "one way is excluded; go on with the other".
+# Marker: one order was excluded; continue with the other.
 SETTLED = Proof(())

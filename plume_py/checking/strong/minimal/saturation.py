@@ -1,7 +1,7 @@
-"""What must come before what, whatever is chosen: it spares the search most of its choices.
+"""Derive the orders that hold in every commit order of a small history, which leaves the search few choices.
 
-Events, not transactions, are ordered: one that looks first has a snapshot (event 2t) and a commit (2t + 1); for all
-others both are the commit.
+Ordered are events: a transaction that reads from a snapshot has a snapshot (event 2t) and a commit (2t + 1); for all
+others, both are the commit. (The same idea for large histories: ``solver.saturation``.)
 """
 
 from itertools import pairwise
@@ -14,7 +14,7 @@ from plume_py.levels.visibility import reads_from_snapshot
 
 
 def saturate(facts: Facts) -> list[int] | None:
-    """Per event, as bits, the events that come before it in every order that fits; None if there is no such order."""
+    """Return, per event, the bit set of events before it in every valid order, or None if every order fails."""
     order = _Order(facts)
     order.add_known()
     while order.changed and not order.cyclic:
@@ -25,7 +25,7 @@ def saturate(facts: Facts) -> list[int] | None:
 
 
 class _Order:
-    """Edges are collected round by round, and their closure is made once per round."""
+    """Edges between events. They are collected per round, and closed once per round."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -34,8 +34,8 @@ class _Order:
         self.changed = True
         self.cyclic = False
         self.commits = bits(2 * t + 1 for t in range(facts.count))
-        self.past = [0] * facts.count  # the commits of those earlier in the session, as bits
-        # Read from, right before in the session, or ended before.
+        self.past = [0] * facts.count  # commits earlier in the session, as bits
+        # Transactions read from, directly before in the session, or ended before.
         self.near = [{t1 for _, t1 in reads if t1 != INITIAL} for reads in facts.reads]
         for session in facts.sessions:
             for a, b in pairwise(session):
@@ -48,7 +48,7 @@ class _Order:
         return 2 * t + (not reads_from_snapshot(self.facts.sees[t]))
 
     def add(self, a: int, b: int) -> None:
-        """Event a before event b."""
+        """Add event a before event b."""
         if a == b or self.before[a] >> b & 1:
             self.cyclic = True
         elif not self.before[b] >> a & 1:
@@ -56,7 +56,7 @@ class _Order:
             self.after[a].add(b)
 
     def close(self) -> None:
-        """All that follows from the edges so far."""
+        """Compute the transitive closure."""
         self.changed = False
         before = [0] * len(self.after)
         missing = [0] * len(self.after)
@@ -96,7 +96,7 @@ class _Order:
             self.add(2 * a + 1, 2 * b + 1)
 
     def add_forced(self) -> None:
-        """One round of what the levels force."""
+        """Add what the levels force, one round."""
         facts = self.facts
         sees = self._must_see()
         for t in range(facts.count):
@@ -113,7 +113,7 @@ class _Order:
                     self._read_instead(t, t1, t2, seen)
 
     def _read_instead(self, t: int, t1: int, t2: int, seen: bool) -> None:
-        """t read t1's version of what t2 wrote, too; does t surely see t2?"""
+        """Add the order that follows from t's read of t1's version, where t2 is another writer of the key."""
         if seen and t1 == INITIAL:
             self.cyclic = True
         elif seen:
@@ -122,7 +122,7 @@ class _Order:
             self.add(self.snapshot(t), 2 * t2 + 1)
 
     def _keep_writers_apart(self, t: int) -> None:
-        """No other writer of t's keys commits between its snapshot and its commit."""
+        """Order other writers of t's keys: none commits between t's snapshot and its commit."""
         for other in members(self.facts.conflicts[t]):
             if self.precedes(2 * t, 2 * other + 1):
                 self.add(2 * t + 1, 2 * other + 1)
@@ -130,7 +130,7 @@ class _Order:
                 self.add(2 * other + 1, 2 * t)
 
     def _must_see(self) -> list[int]:
-        """Per transaction, as bits of commits: whom it sees in every order that fits, as far as is known."""
+        """Return, per transaction, the commits visible to it in every valid order as far as known, as bits."""
         facts, sees = self.facts, [0] * self.facts.count
         for t in sorted(range(facts.count), key=lambda t: self.before[2 * t + 1].bit_count()):
             if facts.sees[t] & PREFIX:

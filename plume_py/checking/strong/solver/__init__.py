@@ -1,1 +1,1 @@
-"""The decision, in columns of millions of operations: what every commit order must obey, then a search for one."""
+"""The main engine: infer forced edges in arrays, then search a commit order with a SAT solver."""

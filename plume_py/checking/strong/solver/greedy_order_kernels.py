@@ -1,42 +1,45 @@
-"""Kernels that guess a commit order, and that judge one by the axioms alone."""
+"""Kernels that build a commit order greedily, and that check a commit order by the axioms alone."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels, session_kernels
-from plume_py.checking.graph.records import Predecessors, Spans
+from plume_py.checking.graph import shared_kernels
+from plume_py.checking.graph.records import NodeEdges, Predecessors, SolverArrays, Spans, Visibility
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
-# A read whose version was overwritten many times tells enough by its newest contradictions.
+# Maximum number of violations per read: the newest ones suffice.
 PER_READ = 4
 
 
-def judge(
-    order, sees, live, graph: Predecessors, spans: Spans, session_start, read_key, write_start, write_key,
-    keys, seen,
+def axiom_violations(
+    order, arrays: SolverArrays, graph: Predecessors, spans: Spans, session_start, keys, seen
 ):  # fmt: skip
-    """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
+    """Return the violations of the axioms by ``order``, which extends SO and WR: rows (t1, t2, t3, r).
 
-    ``order`` extends SO and WR. ``sees`` are bits, see levels.table. ``seen`` has a row per transaction if someone sees
-    no prefix but whom others see (TRANSITIVE), else none. What t3 sees is the least that its level and the levels of
-    those it sees ask for: the first ``prefix[t3]`` transactions of the order and, without PREFIX, what ``seen`` counts
-    by session. ``graph`` has what precedes each: its session, whom it read from, and in real time, moments among them.
+    t3 reads x from t1 at read r, t2 wrote x after t1, and t2 is visible to t3. The visible set of t3 is the least that
+    its level and the levels of the transactions visible to it require: the first ``prefix[t3]`` transactions of the
+    order and, without PREFIX, the counts by session in ``seen``. ``seen`` has a row per transaction if some level is
+    TRANSITIVE without PREFIX, else none. ``graph`` has the direct predecessors: session, sources, and in real time
+    auxiliary nodes.
     """
+    sees, participates = arrays.sees, arrays.participates
+    read_key, write_start, write_key = arrays.read_key, arrays.write_start, arrays.write_key
     txn_session, read_start, read_source, time_start, time_source = graph
     rows, count = np.empty((64, 4), np.int32), 0
     transactions = len(sees)
     place = np.full(transactions, -1, np.int32)
     prefix = np.zeros(transactions, np.int32)
-    reach = np.zeros(transactions, np.int32)  # by moment: all that had ended are in so long a prefix
-    reached = -1  # the last moment that was looked at
-    previous = np.full(len(txn_session), -1, np.int32)  # in the session: the last live one before
+    visibility = Visibility(sees, place, prefix, seen, txn_session, session_start)
+    reach = np.zeros(transactions, np.int32)  # by auxiliary node: length of the prefix with all transactions that ended
+    reached = -1  # the last auxiliary node visited
+    previous = np.full(len(txn_session), -1, np.int32)  # in the session: the previous participating one
     last = -1
     for t in range(transactions):
-        if live[t]:
-            previous[t] = last if last >= 0 and session_kernels.precedes(txn_session, last, t) else -1
+        if participates[t]:
+            previous[t] = last if last >= 0 and shared_kernels.precedes(txn_session, last, t) else -1
             last = t
-    latest = np.full(keys, -1, np.int32)  # by key: its last write so far; ``before`` leads to the one before
+    latest = np.full(keys, -1, np.int32)  # by key: its last write so far; ``before`` leads to the previous one
     before = np.empty(len(write_key), np.int32)
     owner = np.empty(len(write_key), np.int32)
     placed = 0
@@ -44,26 +47,26 @@ def judge(
         t3 = order[at]
         place[t3] = at
         bits = sees[t3]
-        own = see(previous[t3], t3, sees, place, prefix, seen, txn_session, session_start)
+        own = add_visible(previous[t3], t3, visibility)
         for r in range(read_start[t3], read_start[t3 + 1]):
-            own = max(own, see(read_source[r], t3, sees, place, prefix, seen, txn_session, session_start))
+            own = max(own, add_visible(read_source[r], t3, visibility))
         for i in range(time_start[t3], time_start[t3 + 1]):
             a = time_source[i]
-            if live[a]:
-                own = max(own, see(a, t3, sees, place, prefix, seen, txn_session, session_start))
+            if participates[a]:
+                own = max(own, add_visible(a, t3, visibility))
                 continue
-            # A moment comes as late as those before it do: all of them are placed by now.
+            # An auxiliary node is as late as its predecessors, which are all placed by now.
             first = session_start[txn_session[a]]
             for m in range(max(reached + 1, first), a + 1):
                 if m > first:
                     reach[m] = reach[m - 1]
-                    prefix[m] = see(m - 1, m, sees, place, prefix, seen, txn_session, session_start)
+                    prefix[m] = add_visible(m - 1, m, visibility)
                 for k in range(time_start[m], time_start[m + 1]):
                     b = time_source[k]
                     reach[m] = max(reach[m], place[b] + 1)
-                    prefix[m] = max(prefix[m], see(b, m, sees, place, prefix, seen, txn_session, session_start))
+                    prefix[m] = max(prefix[m], add_visible(b, m, visibility))
             reached = max(reached, a)
-            by_moment = see(a, t3, sees, place, prefix, seen, txn_session, session_start)
+            by_moment = add_visible(a, t3, visibility)
             own = max(own, reach[a] if bits & (PREFIX | EVERYTHING) == PREFIX else by_moment)
         if bits & EVERYTHING:
             own = at
@@ -72,9 +75,9 @@ def judge(
                 write = latest[write_key[i]]
                 while write >= 0:
                     t2 = owner[write]
-                    own = max(own, see(t2, t3, sees, place, prefix, seen, txn_session, session_start))
+                    own = max(own, add_visible(t2, t3, visibility))
                     if bits & PREFIX or sees[t2] & WRITERS:
-                        break  # t2 saw all the writers before it, or is the end of the prefix
+                        break  # all earlier writers are visible to t2, or in the prefix
                     write = before[write]
         prefix[t3] = own
         for r in range(read_start[t3], read_start[t3 + 1]):
@@ -83,7 +86,7 @@ def judge(
             told = 0
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if visible(t2, t3, r, sees, place, prefix, seen, graph, spans, session_start):
+                if is_visible(t2, t3, r, visibility, graph, spans):
                     rows = add(rows, count, t1, t2, t3, r)
                     count += 1
                     told += 1
@@ -98,8 +101,9 @@ def judge(
     return rows[:count]
 
 
-def see(a, t, sees, place, prefix, seen, txn_session, session_start):
-    """Let t see a; returns the prefix of the order that t sees then."""
+def add_visible(a, t, visibility: Visibility):
+    """Make a visible to t; return the length of the prefix of the order visible to t then."""
+    sees, place, prefix, seen, txn_session, session_start = visibility
     if a < 0:
         return 0
     if len(seen) > 0:
@@ -113,14 +117,14 @@ def see(a, t, sees, place, prefix, seen, txn_session, session_start):
     return prefix[a]
 
 
-def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Spans, session_start):
-    """Does t3 see t2 when it does its read r?"""
-    txn_session, read_start, read_source = graph.txn_session, graph.read_start, graph.read_source
+def is_visible(t2, t3, r, visibility: Visibility, graph: Predecessors, spans: Spans):
+    """Return whether t2 is visible to t3 at its read r."""
+    sees, place, prefix, seen, txn_session, session_start = visibility
+    read_start, read_source = graph.read_start, graph.read_source
     bits = sees[t3]
     if not bits & TRANSITIVE:
         if bits & AT_COMMIT and (
-            session_kernels.precedes(txn_session, t2, t3)
-            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+            shared_kernels.precedes(txn_session, t2, t3) or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
         ):
             return True
         end = read_start[t3 + 1] if bits & AT_COMMIT else r
@@ -137,8 +141,7 @@ def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Sp
 
 
 def add(rows, count, t1, t2, t3, r):
-    """``rows`` with one more, enlarged if need be."""
-    rows = row_kernels.with_room(rows, count)
+    rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = t1
     rows[count, 1] = t2
     rows[count, 2] = t3
@@ -146,51 +149,49 @@ def add(rows, count, t1, t2, t3, r):
     return rows
 
 
-# --- guessing ---------------------------------------------------------------------------------------------------------
+# --- Greedy order
 
 QUEUED, WAITING, PUT_OFF, PLACED = 1, 2, 3, 4
-LOOK_THROUGH = 64  # how many transactions that were put off are looked at before one is chosen
+LOOK_THROUGH = 64  # number of delayed transactions examined for each choice
 
 
-def commits_immediately(
-    t, degree, read_start, read_version, read_counts, write_start, write_key, pending, current, lock,
-):  # fmt: skip
-    """Could t commit as soon as it has looked? Then nothing but its view holds it back, and no key does."""
-    return (
-        degree[t] == 1
-        and blocking_key(t, read_start, read_version, read_counts, True, write_start, write_key, pending, current, lock)
-        < 0
-    )
+def commits_immediately(t, degree, arrays: SolverArrays, pending, current, lock):
+    """Return whether t can commit right after its snapshot: only its snapshot is missing, and no key blocks it."""
+    return degree[t] == 1 and blocking_key(t, arrays, True, pending, current, lock) < 0
 
 
-def guess(
-    nodes, start, edges, target, sees, live, view, read_start, read_key, read_version, read_counts,
-    write_start, write_key, write_version, initial_version, versions, order,
-):  # fmt: skip
-    """Fill ``order`` with an order of the nodes that extends the edges, and in which reads mostly see the last version.
+def greedy_order(graph: NodeEdges, arrays: SolverArrays, versions, order):
+    """Fill ``order`` with an order of the nodes that extends the edges; return how many were placed.
 
-    A commit that would overwrite a version waits until all that read it have looked. A transaction that looks before it
-    commits does so as late as it can. Where all wait, the one that waits longest is let through; the judge will tell
-    what that breaks. Returns how many nodes found a place: fewer than there are mean a cycle.
+    Fewer mean a cycle.
+
+    Heuristic: most reads should return the latest version. A commit that would overwrite a version waits until all
+    readers of the version have taken their snapshots. A transaction takes its snapshot as late as possible. If all
+    wait, the one that waits longest proceeds; ``axiom_violations`` then reports what that violates.
     """
-    transactions = len(sees)
+    start, edges, target = graph
+    (
+        sees, participates, snapshot_node, read_start, read_key, read_version, read_counts,
+        write_start, write_key, write_version, initial_version,
+    ) = arrays  # fmt: skip
+    nodes, transactions = len(order), len(sees)
     degree = np.zeros(nodes, np.int32)
     for i in range(len(target)):
         degree[target[i]] += 1
-    owner = np.full(nodes, -1, np.int32)  # of a view from which a prefix is read
+    owner = np.full(nodes, -1, np.int32)  # of a snapshot node with PREFIX
     for t in range(transactions):
-        if view[t] != t and view[t] < nodes and sees[t] & (PREFIX | EVERYTHING) == PREFIX:
-            owner[view[t]] = t
-    pending = np.zeros(versions, np.int32)  # who has not looked yet, by version
+        if snapshot_node[t] != t and snapshot_node[t] < nodes and sees[t] & (PREFIX | EVERYTHING) == PREFIX:
+            owner[snapshot_node[t]] = t
+    pending = np.zeros(versions, np.int32)  # by version: readers without a snapshot yet
     for r in range(len(read_key)):
         pending[read_version[r]] += read_counts[r]
-    current = initial_version.copy()  # by key; -1: a version that nobody reads
-    lock = np.full(len(current), -1, np.int32)  # by key: who has looked and will write it
+    current = initial_version.copy()  # by key; -1: a version without readers
+    lock = np.full(len(current), -1, np.int32)  # by key: the transaction that has a snapshot and will write it
     state = np.zeros(nodes, np.uint8)
-    queue = np.empty(nodes, np.int32)  # a ring: a node stands in it once at most
+    queue = np.empty(nodes, np.int32)  # a ring; it contains a node at most once
     put_off = np.empty(nodes, np.int32)
-    blocked = np.empty(nodes, np.int32)  # commits in the order in which they began to wait; gone when placed
-    waiting = np.full(len(current), -1, np.int32)  # by key: the first commit that waits for it
+    blocked = np.empty(nodes, np.int32)  # commits by the time at which they began to wait
+    waiting = np.full(len(current), -1, np.int32)  # by key: the first commit waiting for it
     next_waiting = np.full(transactions, -1, np.int32)
     head = tail = queued = delayed = 0
     first_blocked = many_blocked = 0
@@ -213,18 +214,7 @@ def guess(
             best = -1
             for i in range(min(delayed, LOOK_THROUGH)):
                 t = owner[put_off[i]]
-                if commits_immediately(
-                    t,
-                    degree,
-                    read_start,
-                    read_version,
-                    read_counts,
-                    write_start,
-                    write_key,
-                    pending,
-                    current,
-                    lock,
-                ):
+                if commits_immediately(t, degree, arrays, pending, current, lock):
                     best = i
                     break
             if best < 0:
@@ -254,21 +244,17 @@ def guess(
             forced = True
         t = owner[v]
         if t >= 0:
-            together = commits_immediately(
-                t, degree, read_start, read_version, read_counts, write_start, write_key, pending, current, lock
-            )
+            together = commits_immediately(t, degree, arrays, pending, current, lock)
             if not together and not forced:
                 state[v] = PUT_OFF
                 put_off[delayed] = v
                 delayed += 1
                 continue
-        elif v < transactions and live[v] and not forced:
+        elif v < transactions and participates[v] and not forced:
             looks = sees[v] & (PREFIX | EVERYTHING) != PREFIX
-            x = blocking_key(
-                v, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock
-            )
+            x = blocking_key(v, arrays, looks, pending, current, lock)
             if x >= 0:
-                if many_blocked == nodes:  # make room: drop those that wait no more
+                if many_blocked == nodes:  # make room: drop commits that no longer wait
                     kept = 0
                     for i in range(first_blocked, many_blocked):
                         if state[blocked[i]] == WAITING:
@@ -334,8 +320,13 @@ def guess(
     return placed
 
 
-def blocking_key(t, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock):
-    """A key that t must not write yet, or -1; ``looks``: t looks at the same moment, so its own reads do not count."""
+def blocking_key(t, arrays: SolverArrays, looks, pending, current, lock):
+    """Return a key that t must not write yet, or -1.
+
+    With ``looks``, the snapshot is now, so t's own reads do not block.
+    """
+    read_start, read_version, read_counts = arrays.read_start, arrays.read_version, arrays.read_counts
+    write_start, write_key = arrays.write_start, arrays.write_key
     if looks:
         for r in range(read_start[t], read_start[t + 1]):
             pending[read_version[r]] -= read_counts[r]
@@ -352,7 +343,7 @@ def blocking_key(t, read_start, read_version, read_counts, looks, write_start, w
 
 
 def blocks_a_commit(t, read_start, read_key, read_counts, waiting):
-    """Does some commit wait for a look of t, perhaps?"""
+    """Return whether some commit may be waiting for the snapshot of t."""
     for r in range(read_start[t], read_start[t + 1]):
         if read_counts[r] and waiting[read_key[r]] >= 0:
             return True
@@ -360,7 +351,7 @@ def blocks_a_commit(t, read_start, read_key, read_counts, waiting):
 
 
 def may_lock(t, sees, write_start, write_key, lock):
-    """Are the keys that t writes free?"""
+    """Return whether the keys that t writes are free."""
     if sees[t] & WRITERS:
         for i in range(write_start[t], write_start[t + 1]):
             if lock[write_key[i]] >= 0:

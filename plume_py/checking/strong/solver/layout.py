@@ -1,4 +1,7 @@
-"""A history laid out for the strong levels: reads, writes and the versions that are read, as columns."""
+"""Arrays for the main engine: reads, writes, levels, and the versions that are read.
+
+A version is a pair of a writer (-1: the initial state) and a key that some external read returned.
+"""
 
 from functools import cached_property
 
@@ -6,16 +9,14 @@ import numpy as np
 
 from plume_py.base.sorted_sets import isin_sorted, unique_sorted
 from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.records import KeyWriters, SolverArrays
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
-from plume_py.levels import sees, sees_of
+from plume_py.levels import visibility_bits, visibility_column
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
 class SolverColumns:
-    """What the engine looks at, for one assignment of levels to transactions.
-
-    A version is a pair of a writer (-1: the initial state) and a key of which some external read tells.
-    """
+    """The arrays of one history with one assignment of levels to transactions."""
 
     def __init__(self, analysis: Analysis, level: str | Int8s) -> None:
         history, reads = analysis.history, analysis.reads
@@ -31,42 +32,48 @@ class SolverColumns:
         self.writer_key = np.repeat(np.arange(self.keys, dtype=np.int32), np.diff(self.key_start))
 
     def _sees(self, level: str | Int8s) -> Int8s:
-        """Bits by transaction; those that do not count, moments among them, keep their place and ask nothing."""
-        bits = np.full(self.transactions, sees(level) if isinstance(level, str) else 0, np.uint8)
+        """Return the level bits by transaction.
+
+        Others, auxiliary nodes among them, keep their index and constrain nothing.
+        """
+        bits = np.full(self.transactions, visibility_bits(level) if isinstance(level, str) else 0, np.uint8)
         if not isinstance(level, str):
-            bits[: len(level)] = sees_of(level)
-        bits[self.reads.live == 0] = AT_COMMIT
+            bits[: len(level)] = visibility_column(level)
+        bits[self.reads.participates == 0] = AT_COMMIT
         return bits
 
     @cached_property
     def _present(self) -> list[int]:
-        """What transactions that count see."""
-        bits: list[int] = np.unique(self.sees[self.reads.live == 1]).tolist()
+        """The distinct level bits of participating transactions."""
+        bits: list[int] = np.unique(self.sees[self.reads.participates == 1]).tolist()
         return bits
 
     def has(self, bits: int, without: int = 0) -> bool:
-        """Does some transaction that counts see all of ``bits``, and nothing of ``without``?"""
+        """Return whether some participating transaction has all of ``bits`` and none of ``without``."""
         return any(present & (bits | without) == bits for present in self._present)
 
     @cached_property
     def by_session(self) -> bool:
-        """Does someone see no prefix, but whom others see?"""
+        """Whether some transaction has transitive visibility without prefixes.
+
+        Then visible sets are counted by session.
+        """
         return self.has(TRANSITIVE, without=PREFIX)
 
     @cached_property
-    def views(self) -> bool:
-        """Do prefixes reach levels without prefixes, through what they see?"""
+    def mixes_snapshots(self) -> bool:
+        """Whether some transactions see prefixes and others transitive sets, so that one kind extends the other."""
         return self.by_session and self.has(PREFIX)
 
     @cached_property
     def nodes(self) -> int:
-        """How many nodes there are: commits, then views."""
-        only_commits = not self.views and not self.has(PREFIX, without=EVERYTHING)
+        """Number of nodes: commits, then snapshots."""
+        only_commits = not self.mixes_snapshots and not self.has(PREFIX, without=EVERYTHING)
         return self.transactions if only_commits else 2 * self.transactions
 
     @cached_property
-    def view(self) -> Int32s:
-        """By transaction: the node that stands for what it sees."""
+    def snapshot_node(self) -> Int32s:
+        """By transaction: the node of what is visible to it."""
         commits = np.arange(self.transactions, dtype=np.int32)
         if self.nodes == self.transactions:
             return commits
@@ -74,7 +81,7 @@ class SolverColumns:
 
     @cached_property
     def versions(self) -> Int64s:
-        """(writer + 1) * keys + key of every version that is read, ascending."""
+        """(writer + 1) * keys + key of each version read, ascending."""
         return unique_sorted(self._codes)
 
     @cached_property
@@ -83,22 +90,19 @@ class SolverColumns:
 
     @cached_property
     def read_version(self) -> Int32s:
-        """By read: its version."""
         return np.searchsorted(self.versions, self._codes).astype(np.int32)
 
     @cached_property
     def version_txn(self) -> Int32s:
-        """By version: its writer."""
         return (self.versions // max(1, self.keys) - 1).astype(np.int32)
 
     @cached_property
     def version_key(self) -> Int32s:
-        """By version: its key."""
         return (self.versions % max(1, self.keys)).astype(np.int32)
 
     @cached_property
     def first_read(self) -> Bools:
-        """By read: is it the first of its version in its transaction?"""
+        """By read: whether it is the first of its version in its transaction."""
         pairs = self.read_txn.astype(np.int64) * max(1, len(self.versions)) + self.read_version
         first = np.zeros(len(pairs), np.bool_)
         first[np.unique(pairs, return_index=True)[1]] = True
@@ -115,14 +119,14 @@ class SolverColumns:
 
     @cached_property
     def also_writes(self) -> Int8s:
-        """By read: does its transaction write the key, too?"""
+        """By read: whether its transaction also writes the key."""
         written = self.key_writers.astype(np.int64) * max(1, self.keys) + self.writer_key
         asked = self.read_txn.astype(np.int64) * max(1, self.keys) + self.read_key
         return isin_sorted(asked, np.sort(written)).astype(np.uint8)
 
     @cached_property
     def read_counts(self) -> Int8s:
-        """By read: should its version not be overwritten before it?"""
+        """By read: 1 if its version should not be overwritten before it."""
         bits = self.sees[self.read_txn]
         overwrites = (bits & WRITERS != 0) & (self.also_writes == 1)
         counts: Int8s = (self.first_read & ((bits & PREFIX != 0) | overwrites)).astype(np.uint8)
@@ -130,7 +134,10 @@ class SolverColumns:
 
     @cached_property
     def writes(self) -> tuple[Int64s, Int32s, Int32s]:
-        """(start, key, version): what t writes, start[t] .. start[t + 1]; -1 for a version that nobody reads."""
+        """(start, key, version).
+
+        The writes of t are start[t] .. start[t + 1] - 1; version -1 if no read returned it.
+        """
         order = np.argsort(self.key_writers, kind="stable")
         start = np.zeros(self.transactions + 1, np.int64)
         np.cumsum(np.bincount(self.key_writers, minlength=self.transactions), out=start[1:])
@@ -138,11 +145,11 @@ class SolverColumns:
 
     @cached_property
     def writer_version(self) -> Int32s:
-        """By writer of a key: its version; -1 if nobody reads it."""
+        """By entry of ``key_writers``: its version, or -1 if no read returned it."""
         return self.version_of(self.key_writers, self.writer_key)
 
     def version_of(self, writer: Int32s, key: Int32s) -> Int32s:
-        """The versions of pairs of writer and key, or -1."""
+        """Return the versions of pairs of writer and key, or -1."""
         codes = (writer.astype(np.int64) + 1) * max(1, self.keys) + key
         at = np.minimum(np.searchsorted(self.versions, codes), max(0, len(self.versions) - 1))
         if not len(self.versions):
@@ -151,5 +158,18 @@ class SolverColumns:
 
     @cached_property
     def initial_version(self) -> Int32s:
-        """By key: the version that the initial state made."""
+        """By key: the version of the initial state, or -1."""
         return self.version_of(np.full(self.keys, -1, np.int32), np.arange(self.keys, dtype=np.int32))
+
+    @cached_property
+    def arrays(self) -> SolverArrays:
+        """The arrays for kernels."""
+        return SolverArrays(
+            self.sees, self.reads.participates, self.snapshot_node, self.reads.read_start, self.read_key,
+            self.read_version, self.read_counts, *self.writes, self.initial_version,
+        )  # fmt: skip
+
+    @property
+    def writers(self) -> KeyWriters:
+        """The pairs of a writer and a key, for kernels."""
+        return KeyWriters(self.key_writers, self.writer_key)

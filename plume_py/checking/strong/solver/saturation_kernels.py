@@ -1,22 +1,34 @@
-"""Kernels that infer what every commit order must obey. Rows are (a, b, relation, key, read), see ``node_kernels``.
+"""Kernels of saturation: infer rows that every commit order must obey, and build graphs of nodes from them.
 
-``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it; ``seen`` is the same for
-what a transaction sees, itself included, and has no rows where only prefixes are seen. ``sees`` are bits, see
-levels.table.
+Rows are (a, b, relation, key, read). The commit of transaction t is node t, its snapshot is node ``snapshot_node[t]``;
+a SER transaction has its commit as snapshot. ``sees[t]`` has the bits of t's level (levels.table). Rows become node
+edges:
+
+- SO, WR, a -> b: b commits after a. The snapshot of b contains a, and with it all that committed before a if b sees a
+PREFIX, or else all that a's own snapshot contains.
+- WW, a -> b: b commits after a, which is visible to b if b has WRITERS.
+- RW, a -> b: a does not see b, so b commits after any prefix that a sees.
+
+``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it. ``seen`` counts those
+visible to a transaction, itself included; it has no rows if all levels see prefixes.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels, session_kernels
-from plume_py.checking.strong.solver import node_kernels
+from plume_py.checking.graph import shared_kernels
+from plume_py.checking.graph.records import ClockBlock, Columns, ExternalReads, KeyGroups, KeyWriters, ReadVersions
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+
+SO, WR, WW, RW = 0, 1, 2, 3
+
+
+# Inference: rows
 
 
 def add(rows, count, a, b, relation, key, read):
-    """``rows`` with one more, enlarged if need be."""
-    rows = row_kernels.with_room(rows, count)
+    rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
     rows[count, 2] = relation
@@ -25,26 +37,25 @@ def add(rows, count, a, b, relation, key, read):
     return rows
 
 
-def last_below(writers, begin, end, bound):
-    """The place behind the last writer of begin .. end - 1 that is below ``bound``."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if writers[middle] < bound:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
 def seen_writers(
-    sees, view, read_start, read_key, read_source, txn_session, session_start,
-    writers, key_group, group_start, group_session, changed, low, clock, seen,
-):  # fmt: skip
-    """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
+    sees,
+    snapshot_node,
+    reads: ExternalReads,
+    columns: Columns,
+    writers: KeyWriters,
+    groups: KeyGroups,
+    changed,
+    block: ClockBlock,
+):
+    """Infer WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be visible to t3.
 
-    Of the writers in one session the last one stands for all. A t1 of -1 (the initial state) is a contradiction. Looked
-    at are those t3 of whose view more is known than before: they are ``changed``.
+    Of the writers in one session, the last one implies the others. A t1 of -1 (the initial state) is a contradiction.
+    Only transactions t3 that are ``changed`` are examined: more is known of their visible set than in the last round.
     """
+    read_start, _, read_key, read_source = reads
+    session_start, key_writers = columns.session_start, writers.txn
+    key_group, group_start, group_session = groups
+    low, clock, seen = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for t3 in range(len(read_start) - 1):
@@ -57,34 +68,37 @@ def seen_writers(
                 if j < 0 or j >= width:
                     continue
                 known = 0
-                if view[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
-                    known = clock[view[t3], j]
+                if snapshot_node[t3] != t3 or sees[t3] & EVERYTHING:  # otherwise no prefixes are visible
+                    known = clock[snapshot_node[t3], j]
                 if not sees[t3] & PREFIX:
                     known = max(known, seen[t3, j])
                 if known == 0:
                     continue
                 first = session_start[group_session[g]]
-                at = last_below(writers, group_start[g], group_start[g + 1], first + known)
-                if at > group_start[g] and writers[at - 1] == t3:
+                at = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + known)
+                if at > group_start[g] and key_writers[at - 1] == t3:
                     at -= 1
                 if at == group_start[g]:
                     continue
-                t2 = writers[at - 1]
+                t2 = key_writers[at - 1]
                 if t2 == t1 or (t1 >= 0 and t2 < first + clock[t1, j]):
                     continue
-                rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                rows = add(rows, count, t2, t1, WW, x, r)
                 count += 1
     return rows[:count]
 
 
 def earlier_writers(
-    sees, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
-    changed, low, clock, seen,
-):  # fmt: skip
-    """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
+    sees, snapshot_node, columns: Columns, writers: KeyWriters, groups: KeyGroups, changed, block: ClockBlock
+):
+    """Infer WW(a, b) where b has WRITERS: a, a writer of the same key, is known to commit before b.
 
-    Who sees EVERYTHING sees them anyway. Looked at are those b before which more is known than before: ``changed``.
+    With EVERYTHING, a is visible to b anyway. Only transactions b that are ``changed`` are examined.
     """
+    session_start = columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
+    low, clock, seen = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for i in range(len(key_writers)):
@@ -97,21 +111,21 @@ def earlier_writers(
             if j < 0 or j >= width or clock[b, j] == 0:
                 continue
             first = session_start[group_session[g]]
-            at = last_below(key_writers, group_start[g], group_start[g + 1], first + clock[b, j])
+            at = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + clock[b, j])
             if at > group_start[g] and key_writers[at - 1] == b:
                 at -= 1
             if at == group_start[g]:
                 continue
             a = key_writers[at - 1]
-            known = clock[view[b], j] if sees[b] & PREFIX else seen[b, j]
+            known = clock[snapshot_node[b], j] if sees[b] & PREFIX else seen[b, j]
             if a >= first + known:
-                rows = add(rows, count, a, b, node_kernels.WW, x, -1)
+                rows = add(rows, count, a, b, WW, x, -1)
                 count += 1
     return rows[:count]
 
 
 def first_after(t1, j, begin, end, first, writers, clock):
-    """The place of the first writer of begin .. end - 1 (one session) that is known to commit after t1."""
+    """Return the index of the first writer of begin .. end - 1 (one session) that is known to commit after t1."""
     while begin < end:
         middle = (begin + end) // 2
         if clock[writers[middle], j] > t1 - first:
@@ -122,7 +136,7 @@ def first_after(t1, j, begin, end, first, writers, clock):
 
 
 def changed_rows(before, clock):
-    """By row: is more known than before?"""
+    """Return by row whether it differs from the last round."""
     changed = np.zeros(len(clock), np.uint8)
     for v in range(len(clock)):
         for j in range(clock.shape[1]):
@@ -132,16 +146,17 @@ def changed_rows(before, clock):
     return changed
 
 
-def overtaken(
-    session_start, writers, writer_key, writer_version, key_group, group_start, group_session, before, clock, rows, out
-):  # fmt: skip
-    """out[v] := 1 for versions (t1, x) that some writer of x is known to commit after, and was not known to before.
+def overtaken(columns: Columns, writers: KeyWriters, writer_version, groups: KeyGroups, before, clock, rows, out):
+    """out[v] := 1 for versions (t1, x) with a writer of x that is newly known to commit after t1.
 
-    Only of these the nearest overwriters may be others now. ``rows`` are those of ``clock`` that changed; both clocks
-    cover all sessions.
+    Only their nearest overwriters may have changed. ``rows`` are the changed rows of ``clock``; both clocks cover all
+    sessions.
     """
-    for i in range(len(writers)):
-        t2 = writers[i]
+    session_start = columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
+    for i in range(len(key_writers)):
+        t2 = key_writers[i]
         if not rows[t2]:
             continue
         x = writer_key[i]
@@ -150,23 +165,26 @@ def overtaken(
             if before[t2, s] == clock[t2, s]:
                 continue
             first = session_start[s]
-            begin = last_below(writers, group_start[g], group_start[g + 1], first + before[t2, s])
-            end = last_below(writers, begin, group_start[g + 1], first + clock[t2, s])
+            begin = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + before[t2, s])
+            end = shared_kernels.lower_bound(key_writers, begin, group_start[g + 1], first + clock[t2, s])
             for k in range(begin, end):
                 if writer_version[k] >= 0:
                     out[writer_version[k]] = 1
 
 
 def overwriters(
-    sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
-    read_txn, read_also_writes, writers, key_group, group_start, group_session, changed, low, clock,
-):  # fmt: skip
-    """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
+    sees, columns: Columns, versions: ReadVersions, writers: KeyWriters, groups: KeyGroups, changed, block: ClockBlock
+):
+    """Infer RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
-    Of the writers in one session the first one stands for all, and writers behind another such one are left out. If t3
-    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2). Looked at are
-    those versions that are ``changed``, see ``overtaken``.
+    Of the writers in one session, the first one implies the others, and so does a writer before another such one. If t3
+    also writes x and has WRITERS, it commits before t2: then the row is WW(t3, t2). Only versions that are ``changed``
+    are examined, see ``overtaken``.
     """
+    txn_session, session_start, key_writers = columns.txn_session, columns.session_start, writers.txn
+    version_start, version_txn, version_key, version_read, read_txn, read_also_writes = versions
+    key_group, group_start, group_session = groups
+    low, clock, _ = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     found = np.empty(len(session_start), np.int32)
@@ -184,15 +202,15 @@ def overwriters(
             at = group_start[g]
             if t1 >= 0:
                 if group_session[g] == j + low:
-                    at = last_below(writers, at, group_start[g + 1], t1 + 1)
+                    at = shared_kernels.lower_bound(key_writers, at, group_start[g + 1], t1 + 1)
                 else:
-                    at = first_after(t1, j, at, group_start[g + 1], first, writers, clock)
+                    at = first_after(t1, j, at, group_start[g + 1], first, key_writers, clock)
             if at < group_start[g + 1]:
-                found[many] = writers[at]
+                found[many] = key_writers[at]
                 many += 1
         for i in range(many):
             t2 = found[i]
-            behind = -1  # one of the others that is known to commit before t2; -2: several
+            behind = -1  # another overwriter known to commit before t2; -2: several
             for k in range(many):
                 s = txn_session[found[k]]
                 if k != i and low <= s < low + width and found[k] - session_start[s] < clock[t2, s - low]:
@@ -208,9 +226,9 @@ def overwriters(
                 # t3 itself may be before t2 because of this very row
                 if t3 == t2 or not sees[t3] & TRANSITIVE or (behind >= 0 and behind != t3):
                     continue
-                relation = node_kernels.RW
+                relation = RW
                 if read_also_writes[r] and sees[t3] & (WRITERS | EVERYTHING) == WRITERS:
-                    relation = node_kernels.WW
+                    relation = WW
                     s = txn_session[t3] - low
                     if 0 <= s < width and t3 - session_start[s + low] < clock[t2, s]:
                         continue  # known already
@@ -220,11 +238,13 @@ def overwriters(
 
 
 def static_rows(
-    sees, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+    sees, participates, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source,
+    key_start, key_writers,
 ):  # fmt: skip
-    """WW(t2, t1) for readers t3 that see nobody through others, so that it needs no commit order to say whom.
+    """Infer WW(t2, t1) for readers t3 without TRANSITIVE, whose visible set does not depend on the commit order.
 
-    AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Else t3 read from t2 before it read x from t1.
+    With AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Otherwise: t3 read from t2 before it read x from
+    t1.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     keys = len(key_start) - 1
@@ -236,37 +256,179 @@ def static_rows(
                 x, t1 = read_key[r], read_source[r]
                 if at_commit and last_writer[x] >= 0:
                     t2 = last_writer[x]
-                    if t2 != t1 and session_kernels.precedes(txn_session, t2, t3):
-                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                    if t2 != t1 and shared_kernels.precedes(txn_session, t2, t3):
+                        rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
                 end = read_start[t3 + 1] if at_commit else r
                 for k in range(read_start[t3], end):
                     t2 = read_source[k]
                     if t2 < 0 or t2 == t1 or t2 == t3:
                         continue
-                    at = last_below(key_writers, key_start[x], key_start[x + 1], t2)
+                    at = shared_kernels.lower_bound(key_writers, key_start[x], key_start[x + 1], t2)
                     if at < key_start[x + 1] and key_writers[at] == t2:
-                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                        rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
-        if live[t3]:
+        if participates[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
                 if op_kind[o] & 1:
                     last_writer[op_key[o]] = t3
     return rows[:count]
 
 
-def count_open(writers, writer_key, txn_session, session_start, key_group, group_start, group_session, clock):
-    """How many pairs of writers of a key have no known order. ``clock`` covers all sessions."""
+def count_open(writers: KeyWriters, columns: Columns, groups: KeyGroups, clock):
+    """Return the number of pairs of writers of a key without a known order. ``clock`` covers all sessions."""
+    txn_session, session_start = columns.txn_session, columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
     count = 0
-    for i in range(len(writers)):
-        t = writers[i]
+    for i in range(len(key_writers)):
+        t = key_writers[i]
         s = txn_session[t]
         x = writer_key[i]
         for g in range(key_group[x], key_group[x + 1]):
             other = group_session[g]
             if other <= s:
                 continue
-            before = last_below(writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other])
-            after = first_after(t, s, before, group_start[g + 1], session_start[s], writers, clock)
+            before = shared_kernels.lower_bound(
+                key_writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other]
+            )
+            after = first_after(t, s, before, group_start[g + 1], session_start[s], key_writers, clock)
             count += after - before
     return count
+
+
+# Graphs of nodes
+
+
+def node_edges(source, target, relation, sees, snapshot_node, mixes_snapshots, out_from, out_to, out_row):
+    """Fill the node edges of rows; return their number.
+
+    See the module for the edges; ``mixes_snapshots`` as in SolverColumns.
+    """
+    count = 0
+    for i in range(len(source)):
+        a, b = source[i], target[i]
+        kind = relation[i]
+        if kind == RW:
+            if sees[a] & PREFIX or (mixes_snapshots and sees[a] & TRANSITIVE):
+                out_from[count] = snapshot_node[a]
+                out_to[count] = b
+                out_row[count] = i
+                count += 1
+            continue
+        brings = kind != WW or sees[b] & WRITERS != 0  # does it make a visible to b?
+        if brings and sees[b] & (PREFIX | EVERYTHING) == PREFIX:
+            out_from[count] = a
+            out_to[count] = snapshot_node[b]
+            out_row[count] = i
+            count += 1
+            continue
+        out_from[count] = a
+        out_to[count] = b
+        out_row[count] = i
+        count += 1
+        if mixes_snapshots and brings and not sees[b] & PREFIX:
+            out_from[count] = snapshot_node[a]
+            out_to[count] = snapshot_node[b]
+            out_row[count] = i
+            count += 1
+    return count
+
+
+def successors(nodes, source, target, start, order):
+    """Group edges by source: v has the edges order[start[v]:start[v + 1]]. ``start`` is 0 before."""
+    for i in range(len(source)):
+        start[source[i] + 1] += 1
+    for v in range(nodes):
+        start[v + 1] += start[v]
+    at = start.copy()
+    for i in range(len(source)):
+        order[at[source[i]]] = i
+        at[source[i]] += 1
+
+
+def topological(nodes, start, edges, target, order):
+    """Fill ``order`` (Kahn's algorithm, first in, first out); return the number of nodes placed."""
+    degree = np.zeros(nodes, np.int32)
+    for i in range(len(target)):
+        degree[target[i]] += 1
+    count = 0
+    for v in range(nodes):
+        if degree[v] == 0:
+            order[count] = v
+            count += 1
+    at = 0
+    while at < count:
+        v = order[at]
+        at += 1
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            degree[w] -= 1
+            if degree[w] == 0:
+                order[count] = w
+                count += 1
+    return count
+
+
+def reach_clocks(order, start, edges, target, transactions, txn_session, session_start, low, clock):
+    """clock[v][s - low] := the number of transactions of session s that commit at v or before it.
+
+    ``clock`` is 0 before.
+    """
+    width = clock.shape[1]
+    for v in order:
+        if v < transactions:
+            s = txn_session[v]
+            if low <= s < low + width:
+                count = v - session_start[s] + 1
+                if clock[v, s - low] < count:
+                    clock[v, s - low] = count
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            for j in range(width):
+                if clock[w, j] < clock[v, j]:
+                    clock[w, j] = clock[v, j]
+
+
+def cheapest_path(begin, end, component, start, edges, target, weight, limit, distance, parent, touched, deque):
+    """Find a path begin -> end inside one component with least weight (0 or 1 per edge); return the weight, or -1.
+
+    The weight is at most ``limit``. ``parent[v]`` becomes the edge that reached v; ``distance`` is -1 before and after.
+    ``deque`` has twice as many entries as there are edges, and two more.
+    """
+    middle = len(deque) // 2
+    head = tail = middle
+    deque[tail] = begin
+    tail += 1
+    distance[begin] = 0
+    touched[0] = begin
+    count = 1
+    found = -1
+    while head < tail:
+        v = deque[head]
+        head += 1
+        if v == end:
+            found = distance[v]
+            break
+        for i in range(start[v], start[v + 1]):
+            e = edges[i]
+            w = target[e]
+            if component[w] != component[end]:
+                continue
+            d = distance[v] + weight[e]
+            if d > limit or (distance[w] >= 0 and distance[w] <= d):
+                continue
+            if distance[w] < 0:
+                touched[count] = w
+                count += 1
+            distance[w] = d
+            parent[w] = e
+            if weight[e] == 0:
+                head -= 1
+                deque[head] = w
+            else:
+                deque[tail] = w
+                tail += 1
+    for i in range(count):
+        distance[touched[i]] = -1
+    return found

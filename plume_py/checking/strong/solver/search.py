@@ -1,11 +1,13 @@
-"""The search for a commit order: guess one, judge it, and turn what is wrong with it into choices and clauses.
+"""Search a commit order: take a greedy order, check it by the axioms, and turn its violations into choices and clauses.
 
-Choices (which of two writers commits first) are made into variables only where a guess went wrong. A SAT solver
-proposes sides; edges of the chosen sides that close a cycle come back as a clause. Each round either adds a variable
-or a clause, so the search ends: with an order that the judge accepts, or with clauses that contradict each other.
+The order of two writers becomes a variable only if a greedy order was wrong about it. A SAT solver chooses sides.
+Cycles of the chosen sides become clauses. Each round adds a variable or a clause, so the search ends, with a commit
+order or with clauses that contradict each other. ``engine`` runs it after the inference.
 """
 
+from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,34 +15,101 @@ from plume_py.base.kernels import dispatch
 from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
 from plume_py.checking.graph.causal import predecessors
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels
-from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
+from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle, WriterPairs
 from plume_py.checking.strong.solver.layout import SolverColumns
-from plume_py.checking.strong.solver.pairs import WriterPairs
-from plume_py.checking.strong.solver.saturation import RW, WR, Inference
-from plume_py.checking.strong.solver.visibility_chain import Chains
+from plume_py.checking.strong.solver.saturation import RW, SO, WR, WW, Inference
 from plume_py.history.model import Int32s
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
-# Slices of the solver's work that a smaller core is worth.
+
+class ChainLink(NamedTuple):
+    """a is visible to b: a row (a, b, relation, key, read)."""
+
+    a: int
+    b: int
+    relation: int
+    key: int
+    read: int
+
+
+class Chains:
+    """Reasons of visibility in one commit order."""
+
+    def __init__(self, layout: SolverColumns, order: Int32s) -> None:
+        self.layout = layout
+        self.place = np.full(layout.transactions, -1, np.int64)
+        self.place[order] = np.arange(len(order))
+
+    def chain(self, t2: int, t3: int) -> list[ChainLink]:
+        """Return a shortest chain of links by which t2 is visible to t3.
+
+        The first link may start after t2, at the end of a prefix that contains t2.
+        """
+        sees = self.layout.sees
+        parent: dict[int, ChainLink] = {}
+        queue = deque([t3])
+        while queue:
+            b = queue.popleft()
+            for link in self._links(b, int(self.place[t2])):
+                prefix = sees[b] & (PREFIX | EVERYTHING) == PREFIX or sees[link.a] & EVERYTHING
+                if link.a == t2 or prefix:
+                    return self._followed(link, t3, parent)
+                if link.a not in parent and link.a != t3:
+                    parent[link.a] = link
+                    queue.append(link.a)
+        return []
+
+    def _followed(self, link: ChainLink, t3: int, parent: dict[int, ChainLink]) -> list[ChainLink]:
+        links = [link]
+        while links[-1].b != t3:
+            links.append(parent[links[-1].b])
+        return links
+
+    def _links(self, b: int, earliest: int) -> list[ChainLink]:
+        """Return the links to transactions directly visible to b, from position ``earliest`` on."""
+        layout, place = self.layout, self.place
+        found = []
+        previous = layout.analysis.previous_in_session(b)
+        while previous >= 0 and not layout.reads.participates[previous]:
+            previous = layout.analysis.previous_in_session(previous)
+        if previous >= 0:
+            found.append(ChainLink(previous, b, SO, -1, -1))
+        if layout.analysis.real_time is not None:
+            ended = layout.analysis.real_time.before(b)
+            found += [ChainLink(a, b, SO, -1, -1) for a in ended[place[ended] >= earliest].tolist()]
+        for r in range(layout.reads.read_start[b], layout.reads.read_start[b + 1]):
+            if layout.read_source[r] >= 0:
+                found.append(ChainLink(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))
+        if layout.sees[b] & (WRITERS | EVERYTHING) == WRITERS:
+            start, key, _ = layout.writes
+            for x in key[start[b] : start[b + 1]].tolist():
+                writers = layout.key_writers[layout.key_start[x] : layout.key_start[x + 1]]
+                earlier = writers[(place[writers] >= earliest) & (place[writers] < place[b])]
+                found += [ChainLink(a, b, WW, x, -1) for a in earlier.tolist()]
+        return [link for link in found if place[link.a] >= earliest]
+
+
+# Slices of solver work to spend on a smaller core.
 CORE_SLICES = 10
 
-# Steps of work that a round counts for, by edge of its graph.
+# Steps of work per round and edge of the graph.
 STEPS_PER_EDGE = 30
 
-# What is wrong with a guess is looked at up to so many contradictions.
+# Maximum number of violations of a greedy order that are examined.
 LOOKED_AT = 2000
 
 
 @dataclass
 class OrderOrCycles:
-    """An order, or the cycles that together leave no choice."""
+    """A commit order, or cycles that together exclude every choice."""
 
     order: Int32s | None
     cycles: list[CommitCycle]
 
 
 class Search:
-    """The search for one layout, after inference found no contradiction."""
+    """The search for one history and level, after inference found no contradiction."""
 
     def __init__(self, layout: SolverColumns, inference: Inference, limits: Limits) -> None:
         known = inference.known
@@ -53,17 +122,17 @@ class Search:
         self._solver: Solver | None = None
 
     def run(self, rounds: int = 1 << 62) -> OrderOrCycles | None:
-        """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
+        """Search until an order is found or excluded; return None after ``rounds`` in all. It can be called again."""
         while self.rounds < rounds:
             self.limits.check(self.progress)
             self.rounds += 1
             candidate = CandidateOrder(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
             self.limits.spend(STEPS_PER_EDGE * (candidate.graph.nodes + len(candidate.graph.target)))
-            order = candidate.guess()
+            order = candidate.greedy_order()
             if order is None:
                 self._add_clauses(list(candidate.cycles()))
             else:
-                wrong = self.judge(order)
+                wrong = self.axiom_violations(order)
                 if not len(wrong):
                     return OrderOrCycles(order, [])
                 self._learn(wrong, order)
@@ -71,34 +140,31 @@ class Search:
                 return OrderOrCycles(None, self._core())
         return None
 
-    def judge(self, order: Int32s) -> Int32s:
-        """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
+    def axiom_violations(self, order: Int32s) -> Int32s:
+        """Return the violations of the axioms by ``order``: rows (t1, t2, t3, read)."""
         layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
         graph = predecessors(history, layout.reads, analysis.time_predecessors)
-        dispatch.prepare(8 * (len(order) + len(layout.read_key)), node_kernels, greedy_order_kernels)
+        dispatch.prepare(8 * (len(order) + len(layout.read_key)), saturation_kernels, greedy_order_kernels)
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
-        start, key, _ = layout.writes
-        rows: Int32s = greedy_order_kernels.judge(
-            order, layout.sees, layout.reads.live, graph, analysis.spans, history.session_start,
-            layout.read_key, start, key, layout.keys, np.zeros(shape, np.int32),
-        )  # fmt: skip
+        rows: Int32s = greedy_order_kernels.axiom_violations(
+            order, layout.arrays, graph, analysis.spans, history.session_start, layout.keys, np.zeros(shape, np.int32)
+        )
         return rows
 
     def progress(self) -> str:
-        """How far it came, for people."""
         return (
             f"{len(self.pairs):,} pairs of writers were open, {len(self.clauses):,} cycles excluded"
             f" in {self.rounds:,} rounds, largest component {self.largest_component():,} transactions"
         )
 
     def largest_component(self) -> int:
-        """Of the known edges and both sides of every choice, in transactions."""
+        """Return the largest component of forced edges and both sides of every choice, in transactions."""
         both = [side * v for v in range(1, len(self.pairs) + 1) for side in (1, -1)]
         return CandidateOrder(self.layout, self.known, self.base, self.pairs, both).largest_component() if both else 0
 
     def _learn(self, wrong: Int32s, order: Int32s) -> None:
-        """Each contradiction asks for a choice that was not made yet, or forbids those made."""
+        """Add a variable for each violation without one, or forbid the choices that caused it."""
         chains = Chains(self.layout, order)
         old, before = len(self.pairs), len(self.pairs) + len(self.clauses)
         for t1, t2, t3, r in wrong[:LOOKED_AT].tolist():
@@ -111,9 +177,9 @@ class Search:
         assert len(self.pairs) + len(self.clauses) > before, "a round taught nothing"
 
     def _learn_chain(self, t1: int, t2: int, t3: int, r: int, chains: Chains, old: int) -> None:
-        """t3 must not see t2: forbid the choices by which it does, or make the order that it rests on a choice.
+        """Forbid the choices that make t2 visible to t3, or add a variable for an order that they need.
 
-        Only the first ``old`` variables were part of the order at hand; what newer ones bring is seen the next time.
+        Only the first ``old`` variables were part of the order; later rounds examine newer ones.
         """
         links = chains.chain(t2, t3)
         literals: set[int] = set()
@@ -138,7 +204,7 @@ class Search:
         return bool(self.pairs.literal(a, b)) or self._known_before(a, b) or self._known_before(b, a)
 
     def _known_before(self, a: int, b: int) -> bool:
-        """Is a known to commit before b?"""
+        """Return whether a is known to commit before b."""
         history = self.layout.history
         if not self.inference.whole:
             return False
@@ -154,7 +220,7 @@ class Search:
                 self._solver.add([-literal for literal in cycle.literals])
 
     def _solve(self) -> bool:
-        """Choose sides anew; False if none are left."""
+        """Let the solver choose sides; return False if none are left."""
         if self._solver is None or not len(self.pairs):
             return frozenset() not in self.clauses
         self._solver.prefer(self.pairs.chosen())
@@ -166,7 +232,10 @@ class Search:
         return True
 
     def _core(self) -> list[CommitCycle]:
-        """Cycles that by themselves leave no choice: each clause gets a switch, and the solver says which it needs."""
+        """Return cycles that exclude every choice.
+
+        Each clause gets a switch, and the solver reports the switches that it needs.
+        """
         if frozenset() in self.clauses:
             return [self.clauses[frozenset()]]
         cycles = list(self.clauses.values())
@@ -178,7 +247,7 @@ class Search:
             answer = solver.attempt(self.limits.whole, list(switches), CORE_SLICES)
             needed = solver.core() if answer is False else frozenset()
             solver.close()
-            if answer is None:  # too hard to do better
+            if answer is None:  # too hard to reduce
                 return list(switches.values())
             assert answer is False
             core = {switch: cycle for switch, cycle in switches.items() if switch in needed}
@@ -187,7 +256,6 @@ class Search:
             switches = core
 
     def close(self) -> None:
-        """Free the solver."""
         if self._solver is not None:
             self._solver.close()
             self._solver = None

@@ -1,22 +1,27 @@
-"""Why a contradiction is one: the transactions that take part in it, and in the reasons of its edges."""
+"""Find unsatisfiable cores: the transactions in a contradiction, and in the reasons of its inferred edges.
+
+``engine`` calls ``cores_of_known`` if forced edges contradict each other, and ``core_of_search`` if all choices fail.
+Shorter paths give smaller cores and shorter explanations.
+"""
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from plume_py.base.kernels import dispatch
 from plume_py.base.limits import Limits
-from plume_py.checking.strong.solver.answer import Core
-from plume_py.checking.strong.solver.candidate_order import CommitCycle
+from plume_py.checking.strong.solver import saturation_kernels
+from plume_py.checking.strong.solver.candidate_order import CommitCycle, WriterPairs
 from plume_py.checking.strong.solver.layout import SolverColumns
-from plume_py.checking.strong.solver.pairs import WriterPairs
-from plume_py.checking.strong.solver.paths import Paths, short_cycles
 from plume_py.checking.strong.solver.saturation import (
     RW,
     SO,
     WR,
     WW,
+    CommitGraph,
     ForcedEdges,
     commit_graph,
     edge_codes,
@@ -24,18 +29,100 @@ from plume_py.checking.strong.solver.saturation import (
 )
 from plume_py.history.model import Bools, Int32s, Int64s
 
+# Maximum number of edges of each kind through which cycles are searched.
+STARTS = 128
+# A cycle may have this many edges more than the shortest one so far.
+SLACK = 2
+
+
+@dataclass(frozen=True)
+class Core:
+    """Transactions that violate the level on their own.
+
+    The history restricted to ``transactions`` (with their sessions and reads, without reads from others) violates the
+    level. A core is small, but not minimal.
+    """
+
+    transactions: tuple[int, ...]
+
+
+class Paths:
+    """Shortest paths in one graph; auxiliary nodes of real time cost nothing."""
+
+    def __init__(self, layout: SolverColumns, graph: CommitGraph) -> None:
+        self.graph = graph
+        dispatch.prepare(graph.nodes + len(graph.target), saturation_kernels)
+        moments = layout.analysis.given.transactions
+        costs_nothing = (graph.target >= moments) & (graph.target < layout.transactions)
+        self._weight = np.where(costs_nothing, 0, 1).astype(np.uint8)
+        self._distance = np.full(graph.nodes, -1, np.int32)
+        self._parent, self._touched = np.empty(graph.nodes, np.int32), np.empty(graph.nodes, np.int32)
+        self._deque = np.empty(2 * len(graph.source) + 4, np.int32)
+
+    @cached_property
+    def _place(self) -> Int32s | None:
+        """By node: its position in a topological order, or None if the graph is cyclic."""
+        order = self.graph.order()
+        if len(order) < self.graph.nodes:
+            return None
+        place = np.empty(self.graph.nodes, np.int32)
+        place[order] = np.arange(self.graph.nodes)
+        return place
+
+    def rows(self, begin: int, end: int) -> list[int] | None:
+        """Return the rows on a shortest path begin -> … -> end, or None."""
+        place = self._place
+        if place is None:
+            outside = np.zeros(self.graph.nodes, np.int32)
+        else:
+            outside = ((place < place[begin]) | (place > place[end])).astype(np.int32)
+        edges = self.edges(begin, end, outside, self.graph.nodes)
+        return None if edges is None else [row for row in self.graph.row[edges].tolist() if row >= 0]
+
+    def edges(self, begin: int, end: int, component: Int32s, longest: int) -> list[int] | None:
+        """Return the edges of a shortest path inside the component of ``end``, or None if longer than ``longest``."""
+        graph = self.graph
+        found = saturation_kernels.cheapest_path(
+            begin, end, component, graph.start, graph.edges, graph.target, self._weight, longest, self._distance,
+            self._parent, self._touched, self._deque,
+        )  # fmt: skip
+        if found < 0:
+            return None
+        path: list[int] = []
+        while end != begin:
+            path.append(int(self._parent[end]))
+            end = int(graph.source[path[-1]])
+        return path[::-1]
+
+
+def short_cycles(layout: SolverColumns, graph: CommitGraph, *kinds: Bools) -> list[list[int]]:
+    """Return the rows of short cycles, the shortest first: each is a shortest one through some row of ``kinds``."""
+    component = graph.components()
+    on_cycle = (component[graph.source] == component[graph.target]) & (graph.row >= 0)
+    paths = Paths(layout, graph)
+    longest, found = graph.nodes, []
+    for kind in kinds:
+        candidates = np.flatnonzero(on_cycle & kind[graph.row])
+        for edge in candidates[:: 1 + len(candidates) // STARTS].tolist():
+            back = paths.edges(int(graph.target[edge]), int(graph.source[edge]), component, longest)
+            if back is not None:
+                longest = min(longest, len(back) + SLACK)
+                found.append([row for row in graph.row[[edge, *back]].tolist() if row >= 0])
+    return sorted(found, key=len)
+
+
 Row = tuple[int, ...]  # (a, b, relation, key, read)
 
-# Of a core that is larger than this nothing can be told; then all transactions are as good.
+# Larger cores cannot be explained; then the core is all transactions.
 LARGEST = 2000
-# Cycles whose cores are made: the smallest is taken, and others may be told besides.
+# Maximum number of cycles whose cores are computed. The smallest core comes first; further ones may be reported too.
 CYCLES = 16
-# Steps of work that the reasons of a row count for, and how many rows are one more step.
+# Steps of work per row examined, and rows per further step.
 STEPS_PER_ROW, ROWS_PER_STEP = 2_000, 4
 
 
 class Derivation:
-    """All rows that were ever inferred, and what was known before each round."""
+    """All rows ever inferred, with their rounds."""
 
     def __init__(self, layout: SolverColumns, known: ForcedEdges) -> None:
         self.layout = layout
@@ -45,13 +132,13 @@ class Derivation:
 
     @cached_property
     def _by_edge(self) -> tuple[Int64s, Int64s]:
-        """The rows sorted by their edges, of equal ones the earliest first, and these edges."""
+        """The rows sorted by edge, equal ones by round, and their edge codes."""
         codes = edge_codes(self.rows)
         order = np.argsort(codes, kind="stable")
         return order, codes[order]
 
     def first(self, a: int, b: int, relation: int) -> tuple[int, Row] | None:
-        """The round in which an edge was first known, and its row then."""
+        """Return the round in which an edge was first inferred, and its row then."""
         order, codes = self._by_edge
         code = edge_codes(np.array([[a, b, relation]], np.int32))[0]
         at = int(np.searchsorted(codes, code))
@@ -61,14 +148,17 @@ class Derivation:
         return int(np.searchsorted(self.ends, number, "right")), tuple(self.rows[number].tolist())
 
     def path(self, age: int, begin: int, end: int, seeing: bool) -> list[Row]:
-        """By which rows, known before round ``age``, begin commits before end, or is seen by it."""
+        """Return rows, known before round ``age``, by which begin commits before end.
+
+        If ``seeing``, they make begin visible to end.
+        """
         if age == 0:  # a direct premise (RC, RA)
             direct = [self.first(begin, end, relation) for relation in (WR, SO)]
             return [found[1] for found in direct if found is not None][:1]
         commits, visible, rows = self._graphs_before(age)
         path = visible.rows(begin, end) if seeing and visible is not None else None
         if path is None:
-            path = commits.rows(begin, int(self.layout.view[end]) if seeing else end)
+            path = commits.rows(begin, int(self.layout.snapshot_node[end]) if seeing else end)
         return [tuple(row) for row in rows[path or []].tolist()]
 
     def _graphs_before(self, age: int) -> tuple[Paths, Paths | None, Int32s]:
@@ -81,17 +171,17 @@ class Derivation:
 
 
 class Reasons:
-    """Follows the reasons of inferred rows, each in what was known before its round."""
+    """Collects the reasons of inferred rows, each from what was known before its round."""
 
     def __init__(self, derivation: Derivation, limits: Limits) -> None:
-        """When it gets too large, the core is the whole history; at ``limits`` it ends with a LimitError."""
+        """If it collects too many transactions, the core is the whole history. Raise LimitError at ``limits``."""
         self.derivation, self.layout, self.limits = derivation, derivation.layout, limits
         self.given_up = False
         self._used: set[Row] = set()
         self.transactions: set[int] = set()
 
     def use(self, rows: Iterable[Row], literals: Iterable[tuple[int, int]] = ()) -> None:
-        """Take rows, and the reasons of those that were inferred, unless they are the sides of a choice."""
+        """Add rows and the reasons of inferred ones, except rows that are sides of the choices ``literals``."""
         chosen = set(literals)
         todo = deque(rows)
         while todo and not self.given_up:
@@ -112,7 +202,7 @@ class Reasons:
                 todo.extend(self._why(row, chosen))
 
     def _fixed_by_list(self, row: Row) -> bool:
-        """Of all version orders, only those that lists fix are known from the start without a read."""
+        """Return whether a list shows the row: only such version orders are known initially without a read."""
         return row[2] == WW and row[4] < 0 and self.derivation.first(*row[:3]) == (0, row)
 
     def _why(self, row: Row, chosen: set[tuple[int, int]]) -> list[Row]:
@@ -120,30 +210,30 @@ class Reasons:
         t1 = int(self.layout.read_source[read]) if read >= 0 else -1
         if relation == WW and (a, b) in chosen:
             return []
-        if read >= 0 and (relation == RW or a == self.layout.read_txn[read]):  # b overwrites what a read
+        if read >= 0 and (relation == RW or a == self.layout.read_txn[read]):  # b overwrites the version that a read
             if t1 < 0 or (t1, b) in chosen:
                 return []
             begin, end, seeing = t1, b, False
-        elif read >= 0:  # the reader of t1 = b sees a
+        elif read >= 0:  # a is visible to the reader of t1 = b
             t3 = int(self.layout.read_txn[read])
             begin, end, seeing = a, t3, True
         else:
             begin, end, seeing = a, b, False
-        # The same edge may have been inferred for another reason, earlier.
+        # An earlier round may have inferred the same edge for another reason.
         first = self.derivation.first(a, b, relation)
         age = first[0] if first is not None and first[1] == row else len(self.derivation.ends)
         return self.derivation.path(age, begin, end, seeing)
 
     def core(self) -> Core:
-        """All that was used; of a session's past, those who do not count only had a place in it."""
-        live = self.layout.reads.live
+        """Return the participating transactions used. Others only have a position in a session."""
+        participates = self.layout.reads.participates
         if self.given_up:
-            return Core(tuple(np.flatnonzero(live).tolist()))
-        return Core(tuple(t for t in sorted(self.transactions) if live[t]))
+            return Core(tuple(np.flatnonzero(participates).tolist()))
+        return Core(tuple(t for t in sorted(self.transactions) if participates[t]))
 
 
 def cores_of_known(layout: SolverColumns, known: ForcedEdges, limits: Limits) -> tuple[Core, ...]:
-    """Why the known rows contradict each other; the smallest first."""
+    """Return cores of contradictory forced rows, the smallest first."""
     derivation = Derivation(layout, known)
     cores = []
     for rows in _contradictions(layout, known):
@@ -154,17 +244,17 @@ def cores_of_known(layout: SolverColumns, known: ForcedEdges, limits: Limits) ->
 
 
 def _contradictions(layout: SolverColumns, known: ForcedEdges) -> list[Int32s]:
-    """Rows that cannot all hold: one that cannot by itself, or some cycles."""
+    """Return rows that contradict each other: one impossible row, or some cycles."""
     if known.stale is not None or known.graph is None:
         return [] if known.stale is None else [known.stale[None, :]]
-    # Every cycle has an inferred row. Those whose reason lies in one session come first: they are soon told.
+    # Every cycle has an inferred row. Those with a reason inside one session come first: their explanation is short.
     inferred = known.rows[:, 2] >= WW
     cycles = short_cycles(layout, known.graph, inferred & _in_one_session(layout, known.rows), inferred)
     return [known.rows[rows] for rows in cycles[:CYCLES]]
 
 
 def _in_one_session(layout: SolverColumns, rows: Int32s) -> Bools:
-    """By row: is it known by a read of the initial state, or by who comes before whom in one session?"""
+    """Return, by row, whether it follows from a read of the initial state or from an order inside one session."""
     easy = np.zeros(len(rows), np.bool_)
     at = np.flatnonzero(rows[:, 4] >= 0)
     a, b, relation, _, read = rows[at].T
@@ -178,7 +268,7 @@ def _in_one_session(layout: SolverColumns, rows: Int32s) -> Bools:
 def core_of_search(
     layout: SolverColumns, known: ForcedEdges, pairs: WriterPairs, cycles: list[CommitCycle], limits: Limits
 ) -> Core:
-    """Why all choices fail."""
+    """Return the core of a search in which all choices fail."""
     reasons = Reasons(Derivation(layout, known), limits)
     used = sorted({abs(literal) for cycle in cycles for literal in cycle.literals})
     sides = [pairs.pair[v] for v in used]

@@ -1,1 +1,1 @@
-"""Example applications, which ``isocheck infer NAME`` knows by name."""
+"""Example applications. ``isocheck infer NAME`` finds them by name."""

@@ -1,4 +1,4 @@
-"""Interest is computed from a balance that was read earlier, and added to the balance as it is then."""
+"""Interest is computed from a balance that was read earlier and added to the current balance."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by
 

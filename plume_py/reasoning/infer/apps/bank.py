@@ -1,4 +1,4 @@
-"""Two accounts of one owner may be overdrawn one by one, but not together: the classic write skew."""
+"""Two accounts of one owner. Each may be overdrawn, but not their sum: the classic write skew."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by, require
 

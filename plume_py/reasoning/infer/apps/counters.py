@@ -1,4 +1,4 @@
-"""Two ways to count: read and write back, or in place; ``total`` is what really happened."""
+"""Two ways to count: read and write back, or increment in place. Table ``event`` holds the true number."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by
 

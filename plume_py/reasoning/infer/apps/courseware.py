@@ -1,6 +1,7 @@
 """Students enrol in courses of limited capacity.
 
-The published listing of ``enroll`` does not look at the student, and so breaks I1 even alone; this one does look.
+The published listing of ``enroll`` does not read the student, and so violates I1 even when it runs alone. This version
+reads the student.
 """
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by, if_

@@ -1,4 +1,4 @@
-"""At least one doctor stays on call, and a doctor may leave if another is on call too."""
+"""At least one doctor stays on call. A doctor may leave if another one is on call."""
 
 from plume_py.reasoning.infer.embed import App, Bool, Id, by, require
 

@@ -1,4 +1,4 @@
-"""Checking and savings balances in one row, written from what was read: stale, but never below zero."""
+"""Checking and savings balances in one row, each written from a balance that was read before."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by, require
 

@@ -1,7 +1,7 @@
 """TPC-C's five transactions, simplified as in the paper (Alone Together), and six of its consistency conditions.
 
-I1 to I4 are the paper's. They leave delivery alone, so two more conditions of TPC-C are here: I5 (its condition 12) and
-I6 (its condition 5). Orders have no declared primary key: with one, the database would refuse a duplicate by itself.
+I1 to I4 are the paper's. They do not constrain delivery, so two more conditions of TPC-C are added: I5 (its condition
+12) and I6 (its condition 5). Orders have no declared primary key, because a database would reject duplicates of it.
 """
 
 from plume_py.reasoning.infer.embed import App, Id, Int, ListOf, by, for_each, ite, require

@@ -1,10 +1,10 @@
-"""TPC-C with one district and nothing that the invariants do not speak of: small enough to look at every state.
+"""TPC-C with one district, reduced to the columns that the invariants use: small enough to explore every state.
 
-Cut down from ``tpcc``, which follows the paper (Alone Together), to three transactions.
+Three transactions remain of ``tpcc``, which follows the paper (Alone Together).
 
-``delivered`` is no condition of TPC-C: a counter of deliveries, and delivered and pending orders must add up. For it
-``new_order`` writes back the next number that it read. I4 is per order, as where the paper explains it; summed over a
-district it would not notice two orders with one number.
+``delivered`` is not a condition of TPC-C. It adds a counter of deliveries: delivered and pending orders must add up to
+all orders. For this purpose ``new_order`` writes back the next number that it read. I4 holds per order, as where the
+paper explains it. Summed over a district, it would not notice two orders with one number.
 """
 
 from plume_py.reasoning.infer.embed import App, Id, Int, ListOf, by, for_each, require

@@ -1,4 +1,4 @@
-"""Ids made by hand: one more than the greatest in use, or taken from a counter."""
+"""Ids made by the application: one more than the greatest in use, or taken from a counter."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by
 

@@ -1,4 +1,4 @@
-"""One account at a time: the balance is read, and if it suffices, lowered where it stands."""
+"""Withdrawals from one account: the balance is read and, if it suffices, decreased in place."""
 
 from plume_py.reasoning.infer.embed import App, Id, Int, by, require
 

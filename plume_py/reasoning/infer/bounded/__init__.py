@@ -1,1 +1,1 @@
-"""The bounded search: a few transactions with symbolic values, in front of a solver."""
+"""Bounded search for violations: a few transactions with symbolic values, solved by z3."""

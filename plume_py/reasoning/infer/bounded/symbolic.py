@@ -1,7 +1,8 @@
-"""Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
+"""Symbolic execution of a transaction on all its paths at once, over tables with a fixed number of slots.
 
-A new row gets a slot that was set aside for its INSERT; so two rows never compete for a slot, and slots can stand for
-row identities.
+A slot is a potential row: a z3 condition states whether the row is present, and each column is a z3 term. Every INSERT
+has slots reserved for it, so two rows never compete for a slot and the slot number identifies the row. Statements
+execute under a guard, the condition of their path. ``bounded_search`` builds its formulas with this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,32 +12,31 @@ from typing import Any
 from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
-
-LIST = 2  # elements of a list argument, at most
+from plume_py.reasoning.infer.statement_models import LevelModel
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for a row."""
+    """A potential row: the condition that it is present, and its columns."""
 
     present: Term
     columns: tuple[Term, ...]
 
 
-State = tuple[tuple[Slot, ...], ...]
+SymbolicState = tuple[tuple[Slot, ...], ...]
 
 
 @dataclass(frozen=True)
 class SymbolicRow:
-    """What a row variable stands for: a slot's number and columns as they were seen."""
+    """The value of a row variable: a slot number, and the columns as the statement saw them."""
 
     slot: Term
     columns: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
-class Set:
-    """A set of rows that was read: for each slot, whether it is in, and its columns as they were seen."""
+class SymbolicRowSet:
+    """A set of rows that a statement read: for each slot the condition of membership, and its columns."""
 
     members: tuple[tuple[Term, SymbolicRow], ...]
 
@@ -45,13 +45,13 @@ Frame = dict[str, Any]
 
 
 class Evaluator:
-    """Expressions as terms."""
+    """Translates expressions of the intermediate form to terms."""
 
     def __init__(self, shape: TableShape, texts: Texts) -> None:
         self.shape, self.texts = shape, texts
 
-    def __call__(self, expr: ir.Expr, view: State, frame: Frame) -> Term:
-        """The value of an expression in a view."""
+    def __call__(self, expr: ir.Expr, view: SymbolicState, frame: Frame) -> Term:
+        """Return the value of an expression in a view of the database."""
         if isinstance(expr, ir.Const):
             return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
         if isinstance(expr, ir.Arg | ir.Local):
@@ -65,16 +65,16 @@ class Evaluator:
         assert isinstance(expr, ir.Operation)
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
-    def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
-        """The rows a query goes over: whether each one counts, and the frame with it."""
-        members = frame[query.source].members if query.is_local else everything(view[self.shape.index[query.source]])
+    def rows(self, query: ir.Query, view: SymbolicState, frame: Frame) -> Iterator[tuple[Term, Frame]]:
+        """Yield each row that may satisfy the query's condition: the condition, and the frame with the row bound."""
+        members = frame[query.source].members if query.is_local else all_rows(view[self.shape.index[query.source]])
         for there, bound in members:
             inner = {**frame, query.var: bound}
             counts = and_(there, self(query.where, view, inner)) if there is not False else False
             if counts is not False:
                 yield counts, inner
 
-    def _query(self, query: ir.Query, view: State, frame: Frame) -> Term:
+    def _query(self, query: ir.Query, view: SymbolicState, frame: Frame) -> Term:
         rows = list(self.rows(query, view, frame))
         if query.kind == "exists":
             return or_(*(counts for counts, _ in rows))
@@ -95,24 +95,23 @@ class Evaluator:
         return best
 
 
-def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
-    """All rows of a table."""
+def all_rows(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
+    """Return all slots of a table as row variables with their presence."""
     return tuple((slot.present, SymbolicRow(number, slot.columns)) for number, slot in enumerate(slots))
 
 
 @dataclass(frozen=True)
-class Write:
-    """A slot as the transaction left it; ``happened`` says on which paths it wrote it."""
+class SymbolicWrite:
+    """A slot as the transaction left it, and the condition that the transaction wrote it."""
 
     happened: Term
     after: Slot
 
 
-Writes = dict[tuple[int, int], Write]
+SymbolicWrites = dict[tuple[int, int], SymbolicWrite]
 
 
-def overlay(base: State, writes: Writes) -> State:
-    """The state with the writes in it."""
+def overlay(base: SymbolicState, writes: SymbolicWrites) -> SymbolicState:
     if not writes:
         return base
     tables = [list(slots) for slots in base]
@@ -126,8 +125,8 @@ def overlay(base: State, writes: Writes) -> State:
 
 
 @dataclass
-class Point:
-    """A statement that was executed: where in the program, on which paths, which slots it read and wrote."""
+class SymbolicStatement:
+    """An executed statement: path condition, number of commits before it, and the slots that it read and wrote."""
 
     stmt: ir.Stmt
     guard: Term
@@ -136,20 +135,20 @@ class Point:
     reads: dict[tuple[int, int], Term] = field(default_factory=dict)
 
 
-# The state a statement is evaluated on, given whether it writes, on which paths it is executed, and whether it looks at
-# what is there now, whatever the level: the state, and the number of commits before the statement.
-Base = Callable[[bool, Term, bool], tuple[State, Term]]
+# Chooses the state on which a statement is evaluated. Arguments: whether it writes, its path condition, and whether it
+# reads the newest state at every level. Result: the state, and the number of commits before the statement.
+ChooseState = Callable[[bool, Term, bool], tuple[SymbolicState, Term]]
 
 
 class Snapshot:
-    """The moment of a snapshot that is taken by the first SELECT; which one is first may depend on the path."""
+    """The moment of a snapshot that the first SELECT takes. Which SELECT is first may depend on the path."""
 
     def __init__(self, unknown: Term, add: Callable[[Term], None]) -> None:
         self.moment, self._add = unknown, add
         self.taken: Term = False
 
-    def look(self, now: Term, guard: Term) -> Term:
-        """A SELECT now: the moment that it sees."""
+    def moment_seen(self, now: Term, guard: Term) -> Term:
+        """Return the moment that a SELECT sees if it is executed at ``now``."""
         if self.taken is False and guard is True:
             self.moment = now
         else:
@@ -159,48 +158,53 @@ class Snapshot:
 
 
 class Execution:
-    """A transaction, executed symbolically on all paths at once."""
+    """One transaction, executed symbolically on all paths at once.
+
+    ``live`` is the condition that it has not rolled back. ``writes`` holds its last write to each slot, ``inserted``
+    the slots of its new rows, and ``points`` its statements that access the database.
+    """
 
     def __init__(
         self,
         evaluate: Evaluator,
-        program: ir.Application,
         frame: Frame,
-        base: Base,
+        base: ChooseState,
         slots: dict[int, list[int]],
-        tracks: bool,
-        looks_back: bool = False,
-        one_record: bool = False,
+        level: LevelModel,
     ) -> None:
-        self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
-        self.looks_back = looks_back  # do its writes see a snapshot?
-        self.one_record = one_record  # does a row that it wrote hide what the snapshot shows of the same key?
+        self.evaluate, self.frame, self.base = evaluate, dict(frame), base
+        self.program = evaluate.shape.program
+        self.tracks_reads = level.locks_reads
+        self.looks_back = level.write == "snapshot"
+        # InnoDB: its own version of a row hides the snapshot's row of the same key.
+        self.one_record = level.late_snapshot
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
-        self.writes: Writes = {}
+        self.writes: SymbolicWrites = {}
         self.inserted: dict[tuple[int, int], Term] = {}
-        self.before: dict[tuple[int, int], Writes] = {}  # what it had written when it inserted a row
-        self.points: list[Point] = []
-        self.is_short = False  # did a row find no slot?
+        self.before: dict[tuple[int, int], SymbolicWrites] = {}  # the writes that preceded the insertion into a slot
+        self.points: list[SymbolicStatement] = []
+        self.is_short = False  # whether a new row found no slot
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements on the paths of ``guard``."""
         for stmt in body:
             runs = and_(guard, self.live)
             if runs is False:
                 return
             _HANDLERS[type(stmt)](self, stmt, runs)
 
-    def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
-        """A new point of the schedule, and what the statement sees there."""
+    def add_statement(
+        self, stmt: ir.Stmt, guard: Term, writing: bool = False
+    ) -> tuple[SymbolicState, SymbolicStatement]:
+        """Add a point to the schedule; return the view that the statement sees, and the point."""
         state, moment = self.base(writing, guard, getattr(stmt, "newest", False))
-        point = Point(stmt, guard, moment)
+        point = SymbolicStatement(stmt, guard, moment)
         self.points.append(point)
         view = overlay(state, self.writes)
         return (self._records(view) if self.one_record and not writing else view), point
 
-    def _records(self, view: State) -> State:
-        """Without older rows of the keys that it has written."""
+    def _records(self, view: SymbolicState) -> SymbolicState:
+        """Return the view without older rows whose keys the transaction has written."""
         tables = [list(slots) for slots in view]
         for (table, number), write in self.writes.items():
             for place, slot in enumerate(view[table]) if self.program.tables[table].key else ():
@@ -211,58 +215,58 @@ class Execution:
         return tuple(tuple(slots) for slots in tables)
 
     def value(self, stmt: ir.Stmt, expr: ir.Expr, guard: Term) -> Term:
-        """The value of an expression; a point of the schedule if it asks the database."""
+        """Return the value of an expression. If it queries the database, this adds a point to the schedule."""
         return self.values(stmt, (expr,), guard)[0]
 
     def values(self, stmt: ir.Stmt, exprs: tuple[ir.Expr, ...], guard: Term) -> list[Term]:
-        """The values of expressions at the same moment."""
+        """Return the values of expressions, all evaluated at the same moment."""
         asked = [query for expr in exprs for query in ir.queries(expr)]
         if not asked:
             return [self.evaluate(expr, (), self.frame) for expr in exprs]
-        view, point = self.look(stmt, guard)
-        if self.tracks:
+        view, point = self.add_statement(stmt, guard)
+        if self.tracks_reads:
             for query in asked:
                 self._track(query, view, point)
         return [self.evaluate(expr, view, self.frame) for expr in exprs]
 
-    def _track(self, query: ir.Query, view: State, point: Point) -> None:
+    def _track(self, query: ir.Query, view: SymbolicState, point: SymbolicStatement) -> None:
         table = self.evaluate.shape.index[query.source]
         for number, slot in enumerate(view[table]):
             try:
                 match = self.evaluate(query.where, view, {**self.frame, query.var: SymbolicRow(number, slot.columns)})
-            except KeyError:  # a nested query: its outer row is not bound here
+            except KeyError:  # a nested query whose outer row is not bound here: assume that any row matches
                 match = True
             point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
 
-    def write(self, point: Point, table: int, number: int, happened: Term, after: Slot, changed: Term = True) -> None:
-        """Note a write; where it has not ``changed`` anything, the row is only held."""
+    def write(
+        self, point: SymbolicStatement, table: int, number: int, happened: Term, after: Slot, changed: Term = True
+    ) -> None:
+        """Record a write. Where ``changed`` is false, the row keeps its version and is only locked."""
         if happened is False:
             return
         point.writes[table, number] = happened, after
         happened = and_(happened, changed)
         old = self.writes.get((table, number))
         if old is None:
-            self.writes[table, number] = Write(happened, after)
+            self.writes[table, number] = SymbolicWrite(happened, after)
             return
         columns = tuple(ite(happened, new, was) for new, was in zip(after.columns, old.after.columns, strict=True))
         present = ite(happened, after.present, old.after.present)
-        self.writes[table, number] = Write(or_(old.happened, happened), Slot(present, columns))
+        self.writes[table, number] = SymbolicWrite(or_(old.happened, happened), Slot(present, columns))
 
     def slot(self, table: int) -> int | None:
-        """A slot for a new row."""
         return self._slots[table].pop(0) if self._slots.get(table) else None
 
     def key_equal(self, table: int, left: tuple[Term, ...], right: tuple[Term, ...]) -> Term:
-        """Do two rows have the same primary key?"""
         declared = self.program.tables[table]
         return and_(*(equal(left[declared.index(c)], right[declared.index(c)]) for c in declared.key))
 
 
 def _matches(
-    run: Execution, stmt: Any, var: str, table: int, view: State, guard: Term
+    run: Execution, stmt: Any, var: str, table: int, view: SymbolicState, guard: Term
 ) -> list[tuple[Term, SymbolicRow]]:
     found = []
-    for there, bound in everything(view[table]):
+    for there, bound in all_rows(view[table]):
         match = and_(there, run.evaluate(stmt.where, view, {**run.frame, var: bound})) if there is not False else False
         if match is not False:
             found.append((match, bound))
@@ -271,7 +275,7 @@ def _matches(
 
 def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=stmt.lock)
+    view, point = run.add_statement(stmt, guard, writing=stmt.lock)
     found = _restricted(run, stmt.within, _matches(run, stmt, stmt.row, table, view, guard))
     run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
     if not found:
@@ -292,15 +296,15 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
 
 def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=stmt.lock)
+    view, point = run.add_statement(stmt, guard, writing=stmt.lock)
     found = _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard))
     point.reads.update({(table, bound.slot): match for match, bound in found})
-    run.frame[stmt.rows] = Set(tuple(found))
+    run.frame[stmt.rows] = SymbolicRowSet(tuple(found))
 
 
 def _let(run: Execution, stmt: ir.Let, guard: Term) -> None:
     for name, value in zip(stmt.names, run.values(stmt, stmt.values, guard), strict=True):
-        # A local that has a value already keeps it on the other paths.
+        # On other paths, a local keeps the value that it has.
         run.frame[name] = ite(guard, value, run.frame[name]) if name in run.frame else value
 
 
@@ -316,13 +320,15 @@ def _if(run: Execution, stmt: ir.If, guard: Term) -> None:
 
 def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
     members = run.frame[stmt.source].members
-    for member, bound in _turned(members, run.frame[stmt.backwards]) if stmt.backwards else members:
+    for member, bound in _maybe_reversed(members, run.frame[stmt.backwards]) if stmt.backwards else members:
         run.frame[stmt.var] = bound
         run.block(stmt.body, and_(guard, member))
 
 
-def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
-    """The rows of a set, from one end or from the other."""
+def _maybe_reversed(
+    members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term
+) -> Iterator[tuple[Term, SymbolicRow]]:
+    """Yield the rows of a set in order, or in reverse where ``backwards`` holds."""
     for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
         columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
         yield ite(backwards, other_there, there), SymbolicRow(ite(backwards, other.slot, row.slot), columns)
@@ -330,10 +336,10 @@ def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> I
 
 def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
     if run.program.tables[table].key:
-        # What an old snapshot shows may be gone: whether others have the key is asked at commit.
+        # An old snapshot may show deleted rows, so conflicts with other transactions' keys are checked at commit.
         asked = [slot for n, slot in enumerate(view[table]) if not run.looks_back or (table, n) in run.inserted]
         taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in asked))
         run.live = and_(run.live, or_(not_(guard), not_(taken)))
@@ -351,7 +357,7 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
 def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
     declared = run.program.tables[table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
         columns = list(bound.columns)
         for column, value in stmt.sets:
@@ -362,7 +368,7 @@ def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
 
 def _delete(run: Execution, stmt: ir.Delete, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
         run.write(point, table, bound.slot, and_(guard, match), Slot(False, bound.columns))
 

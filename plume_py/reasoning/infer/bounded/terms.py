@@ -1,4 +1,4 @@
-"""Terms of the solver, folded: constants stay Python values, so formulas are as small as programs are simple."""
+"""z3 terms with constant folding: constants stay Python values, so that simple programs give small formulas."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,6 @@ Term = Any  # a z3 term, or a Python constant
 
 
 def and_(*parts: Term) -> Term:
-    """All of them, folded."""
     left = []
     for part in parts:
         if part is False:
@@ -22,7 +21,6 @@ def and_(*parts: Term) -> Term:
 
 
 def or_(*parts: Term) -> Term:
-    """Any of them, folded."""
     left = []
     for part in parts:
         if part is True:
@@ -33,14 +31,12 @@ def or_(*parts: Term) -> Term:
 
 
 def not_(part: Term) -> Term:
-    """Not so, folded."""
     if isinstance(part, bool):
         return not part
     return part.arg(0) if z3.is_not(part) else z3.Not(part)
 
 
 def ite(test: Term, then: Term, other: Term) -> Term:
-    """A choice, folded."""
     if isinstance(test, bool):
         return then if test else other
     if isinstance(then, bool) and isinstance(other, bool):
@@ -55,14 +51,12 @@ def ite(test: Term, then: Term, other: Term) -> Term:
 
 
 def equal(left: Term, right: Term) -> Term:
-    """Equality, folded."""
     if left is right or (not z3.is_expr(left) and not z3.is_expr(right)):
         return left is right or left == right
     return left == right
 
 
 def sum_(parts: list[Term]) -> Term:
-    """The sum, zeros left out."""
     left = [part for part in parts if not (isinstance(part, int) and part == 0)]
     return 0 if not left else left[0] if len(left) == 1 else z3.Sum(*left)
 
@@ -79,7 +73,6 @@ BINARY: dict[str, Callable[[Term, Term], Term]] = {
 
 
 def operator(op: str, args: list[Term]) -> Term:
-    """An operator of the language, applied to terms."""
     if op == "and":
         return and_(*args)
     if op == "or":
@@ -92,27 +85,25 @@ def operator(op: str, args: list[Term]) -> Term:
 
 
 class Texts:
-    """Texts as numbers: only equality is known of them."""
+    """Numbers for texts. Programs can only compare texts for equality, so any distinct numbers will do."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of a text."""
         return self.numbers.setdefault(text, len(self.numbers) + 1)
 
     def text(self, number: int) -> str:
-        """A text for any number."""
+        """Return the text of a number, or an invented text if the number belongs to none."""
         return next((text for text, known in self.numbers.items() if known == number), f"text {number}")
 
 
-# From solving.py: Questions to the solver, within limits.
-# More milliseconds than this the solver cannot count; and 0 would mean for ever.
+# Milliseconds for z3's timeout: z3 accepts no number above MOST, and 0 would mean no timeout.
 MOST, LEAST = 1 << 31, 1
 
 
 def solve(solver: z3.Solver, limits: Limits) -> z3.CheckSatResult:
-    """The solver's answer to all that it was told so far; unknown if there is no time left."""
+    """Return the solver's answer to its assertions: sat, unsat, or unknown if the time limit ends it."""
     left = limits.seconds_left
     solver.set("timeout", MOST if left is None else int(min(max(left * 1000, LEAST), MOST)))
     return solver.check()

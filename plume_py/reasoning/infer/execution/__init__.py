@@ -1,1 +1,1 @@
-"""Programs executed: one schedule, all schedules, all serial ones, and on a real server."""
+"""Execution of programs: one schedule, all small schedules, serial orders, and runs on a real server."""

@@ -1,33 +1,33 @@
-"""Transactions as flat code: one instruction after the other, with jumps, as a level runs them."""
+"""Compile a transaction, as a level runs it, to flat code: a list of instructions with jumps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.reasoning.infer.execution.evaluate import TableShape, compiled
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.statement_models import LevelModel, under
+from plume_py.reasoning.infer.statement_models import LevelModel, as_executed
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One step of flat code. ``touches``: it looks at the database or changes it, so others may commit before it."""
+    """One instruction. ``touches`` marks an access to the database: other transactions may commit before it."""
 
     kind: str
     stmt: ir.Stmt
     touches: bool
     reads_current: bool
     locks: bool = False
-    run: Any = None  # its expressions, compiled
+    run: Any = None  # compiled expressions of the statement
     target: int = -1
     name: str = ""
 
 
-class Code:
-    """A transaction as flat code, for one level."""
+class FlatCode:
+    """The flat code of a transaction at a level."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
-        as_run = under(txn, level, program)
+        as_run = as_executed(txn, level, program)
         self.shape = TableShape(program).of_transaction(as_run)
         self.instructions: list[Instruction] = []
         self._block(as_run.body)
@@ -49,11 +49,11 @@ class Code:
         if stmt.otherwise:
             skip = len(self.instructions)
             self.instructions.append(Instruction("jump", stmt, False, False))
-            self._aim(at, len(self.instructions))
+            self._set_target(at, len(self.instructions))
             self._block(stmt.otherwise)
-            self._aim(skip, len(self.instructions))
+            self._set_target(skip, len(self.instructions))
         else:
-            self._aim(at, len(self.instructions))
+            self._set_target(at, len(self.instructions))
 
     def _loop(self, stmt: ir.ForEach) -> None:
         left = f"left {len(self.instructions)}"
@@ -62,13 +62,10 @@ class Code:
         self.instructions.append(Instruction("next", stmt, False, False, name=left))
         self._block(stmt.body)
         self.instructions.append(Instruction("jump", stmt, False, False, target=at))
-        self._aim(at, len(self.instructions))
+        self._set_target(at, len(self.instructions))
 
-    def _aim(self, at: int, target: int) -> None:
-        old = self.instructions[at]
-        self.instructions[at] = Instruction(
-            old.kind, old.stmt, old.touches, old.reads_current, old.locks, old.run, target, old.name
-        )
+    def _set_target(self, at: int, target: int) -> None:
+        self.instructions[at] = replace(self.instructions[at], target=target)
 
 
 def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
@@ -79,16 +76,14 @@ def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruc
 
 
 def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
-    """What the instruction needs at run time: its expressions, compiled."""
+    """Return the compiled expressions of a statement."""
     if isinstance(stmt, ir.SelectOne | ir.SelectAll | ir.Delete):
         return compiled(stmt.where, shape)
     if isinstance(stmt, ir.Update):
         places = shape.program.table(stmt.table)
         sets = [(places.index(column), compiled(value, shape)) for column, value in stmt.sets]
         return compiled(stmt.where, shape), sets
-    if isinstance(stmt, ir.Insert):
-        return [compiled(value, shape) for value in stmt.values]
-    if isinstance(stmt, ir.Let):
+    if isinstance(stmt, ir.Insert | ir.Let):
         return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
     return compiled(stmt.condition, shape)

@@ -1,4 +1,4 @@
-"""Expressions on concrete states: each becomes a Python function of a view and a frame."""
+"""Compile expressions to Python functions of a view and a frame, for concrete execution."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,11 +9,12 @@ Row = tuple[Any, tuple[ir.Value, ...]]  # (key, columns)
 State = tuple[tuple[Row, ...], ...]
 Frame = dict[str, Any]
 Evaluate = Callable[[State, Frame], Any]
+RowKeys = frozenset[tuple[int, Any]]  # (table, key) of each row
 Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
 
 class TableShape:
-    """Which columns each row variable and each row set has."""
+    """The columns of each row variable and row set."""
 
     def __init__(self, program: ir.Application) -> None:
         self.program = program
@@ -21,7 +22,7 @@ class TableShape:
         self.index = {table.name: i for i, table in enumerate(program.tables)}
 
     def of_transaction(self, txn: ir.TransactionProgram) -> "TableShape":
-        """Learn the variables of a transaction."""
+        """Add the variables of a transaction."""
         for param in txn.params:
             if param.fields:
                 self.columns[param.name] = tuple(name for name, _ in param.fields)
@@ -42,7 +43,7 @@ class TableShape:
         return self
 
     def of_expression(self, expr: ir.Expr) -> "TableShape":
-        """Learn the variables of queries."""
+        """Add the variables of the expression's queries."""
         for node in ir.walk(expr):
             if isinstance(node, ir.Query):
                 local = node.is_local
@@ -64,7 +65,7 @@ _OPS: dict[str, Callable[..., Any]] = {
 
 
 def compiled(expr: ir.Expr, shape: TableShape) -> Evaluate:
-    """The expression as a function of a view and a frame."""
+    """Return the expression as a function of a view and a frame."""
     if isinstance(expr, ir.Const):
         value = expr.value
         return lambda view, frame: value
@@ -133,7 +134,6 @@ def _query(query: ir.Query, shape: TableShape) -> Evaluate:
 
 
 def overlay(base: State, writes: Writes) -> State:
-    """The state with the writes in it."""
     if not writes:
         return base
     touched = {table for table, _ in writes}

@@ -1,4 +1,8 @@
-"""The explicit-state explorer: every small start state, every argument, every place for the commits of others."""
+"""Explicit-state search for violations: all small initial states, arguments, and positions for the commits of others.
+
+The engine of ``infer --engine explore``, and the default without z3. It shares its rules with the replay
+(``schedule.py``). Results are memoized per machine state.
+"""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -6,28 +10,28 @@ from typing import Any
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.reasoning.infer.execution.bytecode import Code
+from plume_py.reasoning.infer.execution.bytecode import FlatCode
 from plume_py.reasoning.infer.execution.domains import Domains
-from plume_py.reasoning.infer.execution.evaluate import State
+from plume_py.reasoning.infer.execution.evaluate import RowKeys, State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
     CLAUSE,
     Commit,
+    CommitEffect,
     Counterexample,
-    Effect,
     ScheduleRules,
     first_snapshot,
     is_serial,
     may_commit_between,
-    outcome,
-    serially,
+    run_alone,
+    state_after_commit,
 )
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel
 
 MOST_STATES = 20_000
 
-# A path is a linked list of events, the first one outside.
+# A path is a linked list of events: (first event, remaining path).
 Path = tuple[Commit | None, Any] | None
 Found = dict[str, Path]
 END: Path = None
@@ -35,7 +39,7 @@ END: Path = None
 
 @dataclass
 class StateExploration:
-    """What was found for one transaction at one level: a counterexample per clause, and how much was looked at."""
+    """The counterexamples of one transaction at one level, one per clause, and the number of explored states."""
 
     examples: dict[str, Counterexample] = field(default_factory=dict)
     states: int = 0
@@ -43,7 +47,10 @@ class StateExploration:
 
 
 class Explorer:
-    """A search through the small states of a program; what it learns about others is shared between levels."""
+    """Searches the small states of a program. The effects of other transactions are shared between levels.
+
+    Each search may take ``seconds``, and no longer than ``limits`` leave.
+    """
 
     def __init__(
         self,
@@ -53,34 +60,32 @@ class Explorer:
         seconds: float = 60.0,
         limits: Limits | None = None,
     ) -> None:
-        """Each search may take ``seconds``, and no longer than the limits of all leave."""
         self.program, self.steps = program, steps
         self.seconds, self.limits = seconds, limits or Limits()
         self.rules = ScheduleRules(program)
         self.domains = Domains(program, rows)
-        self.serial = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
+        self.serial = {txn.name: FlatCode(program, txn, ALONE) for txn in program.transactions}
         self.calls = [(code, args) for code in self.serial.values() for args in self.domains.arguments(code)]
         everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
         self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)
         self._states: list[State] | None = None
-        self._others: dict[tuple[State, int], list[tuple[Commit, Effect]]] = {}
+        self._others: dict[tuple[State, int], list[tuple[Commit, CommitEffect]]] = {}
         self._broken: dict[State, list[str]] = {}
 
     @property
     def states(self) -> list[State]:
-        """The start states."""
         if self._states is None:
-            self._states = self.domains.some(self.domains.states(), MOST_STATES)
+            self._states = self.domains.first_of(self.domains.states(), MOST_STATES)
         return self._states
 
-    def others(self, state: State, number: int) -> list[tuple[Commit, Effect]]:
-        """Every other transaction that changes something if it commits now, one for each effect."""
+    def others(self, state: State, number: int) -> list[tuple[Commit, CommitEffect]]:
+        """Return one commit per distinct effect that some other transaction has in this state."""
         known = self._others.get((state, number))
         if known is not None:
             return known
-        found: dict[Any, tuple[Commit, Effect]] = {}
+        found: dict[Any, tuple[Commit, CommitEffect]] = {}
         for code, args in self.calls:
-            result = serially(self.rules, code, args, state, number)
+            result = run_alone(self.rules, code, args, state, number)
             if result is not None and result.writes:
                 effect = result.after, frozenset(result.writes), result.locked, result.deleted
                 found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), result))
@@ -88,12 +93,12 @@ class Explorer:
         return self._others[state, number]
 
     def explore(self, name: str, level: LevelModel, clauses: tuple[str, ...] = ()) -> StateExploration:
-        """Look for a violation of each clause (all of them if none are named), as long as there is time."""
+        """Search for a violation of each clause, or of the whole invariant if none is named, until time is up."""
         wanted = set(clauses) or {clause.name for clause in self.program.invariant}
-        search = _Search(self, Code(self.program, self.program.transaction(name), level), wanted)
+        search = _Search(self, FlatCode(self.program, self.program.transaction(name), level), wanted)
         try:
             return search.run(monotonic() + (self.limits.at_most(self.seconds).seconds_left or 0.0))
-        except LimitError:  # what was found by then counts
+        except LimitError:  # violations found before the limit remain valid
             search.result.complete = False
             return search.result
 
@@ -101,13 +106,13 @@ class Explorer:
 class _Search:
     """The search for one transaction at one level."""
 
-    def __init__(self, explorer: Explorer, code: Code, clauses: set[str]) -> None:
+    def __init__(self, explorer: Explorer, code: FlatCode, clauses: set[str]) -> None:
         self.explorer, self.code, self.clauses = explorer, code, clauses
         self.level = code.level
         self.steps = 0 if code.level.is_serial else explorer.steps
-        self.known: dict[Any, Found] = {}
+        self.memo: dict[Any, Found] = {}
         self.result = StateExploration()
-        # Only whether an order is serial depends on how a state was reached.
+        # Only the clause about serial orders depends on how a state was reached.
         self.asks_order = CLAUSE in clauses
         self.past: tuple[Commit, ...] = ()
         self.initial: State = ()
@@ -121,16 +126,16 @@ class _Search:
                 if monotonic() > deadline:
                     self.result.complete = False
                     return self.result
-                self._from(state, args)
+                self._explore_from(state, args)
             self.result.states += 1
-        self.result.complete = not self.explorer.domains.is_cut
+        self.result.complete = not self.explorer.domains.was_cut
         return self.result
 
-    def _from(self, state: State, args: dict[str, Any]) -> None:
+    def _explore_from(self, state: State, args: dict[str, Any]) -> None:
         machine = Machine(self.code, args)
         machine.snapshot = first_snapshot(self.level, state)
         self.initial = state
-        found = self._go(machine, state, 0, frozenset())
+        found = self._memoized(machine, state, 0, frozenset())
         for clause, path in found.items():
             if clause in self.clauses:
                 self.clauses.discard(clause)
@@ -142,33 +147,34 @@ class _Search:
                     self.code.txn.name, self.level, tuple(args.items()), state, tuple(events), clause
                 )
 
-    def _go(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _memoized(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         mark = machine.fingerprint(), now, used, dirty, self.past, self.initial if self.asks_order else ()
-        found = self.known.get(mark)
+        found = self.memo.get(mark)
         if found is None:
-            found = self.known[mark] = self._search(machine, now, used, dirty)
+            found = self.memo[mark] = self._search(machine, now, used, dirty)
         return found
 
-    def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _search(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         go_on = self._end if machine.is_done else self._step
         found = go_on(machine, now, used, dirty)
-        if used < self.steps and self._waits(machine) and not self.clauses <= found.keys():
+        if used < self.steps and self._others_may_commit(machine) and not self.clauses <= found.keys():
             for commit, other in self.explorer.others(now, used + 1):
                 if may_commit_between(machine, other.writes, other.locked):
                     seen = dirty.union(other.writes) if self.level.first_committer_wins else dirty
                     self.past = (*self.past, commit) if self.asks_order else ()
                     left = machine.copy()
-                    left.meanwhile(other.deleted)
-                    for clause, path in self._go(left, other.after, used + 1, seen).items():
+                    left.note_deleted(other.deleted)
+                    for clause, path in self._memoized(left, other.after, used + 1, seen).items():
                         found.setdefault(clause, (commit, path))
                     self.past = self.past[:-1]
         return found
 
-    def _waits(self, machine: Machine) -> bool:
-        """Is this a place for others to commit?
+    def _others_may_commit(self, machine: Machine) -> bool:
+        """Return whether other transactions may commit at this point of the search.
 
-        They matter only where the transaction looks at the present, or takes a lock that they might want: elsewhere
-        they may as well come later. Before its first statement only a snapshot older than its first lock counts.
+        They matter only where the next statement reads the current state or takes a lock that they may want; elsewhere
+        they may as well commit later. Before the first statement, they matter only to a lock on rows that the snapshot
+        shows.
         """
         if machine.is_done:
             return machine.begun
@@ -179,16 +185,16 @@ class _Search:
         asks_for_key = isinstance(machine.next.stmt, ir.Insert) and self.level.write == "snapshot"
         return machine.next.reads_current or locks or takes_snapshot or asks_for_key
 
-    def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _step(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         moved = machine.copy()
         try:
             moved.step(now)
         except RollbackSignal:
             return {}
-        return {clause: (None, path) for clause, path in self._go(moved, now, used, dirty).items()}
+        return {clause: (None, path) for clause, path in self._memoized(moved, now, used, dirty).items()}
 
-    def _end(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
-        after = outcome(self.explorer.rules, machine, now, dirty, used + 1)
+    def _end(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
+        after = state_after_commit(self.explorer.rules, machine, now, dirty, used + 1)
         if after is None:
             return {}
         broken = self.explorer._broken.get(after)

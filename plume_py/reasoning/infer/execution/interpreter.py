@@ -1,86 +1,85 @@
-"""Concrete execution of flat code: states are tuples of rows.
+"""Concrete interpreter of flat code, one statement at a time.
 
-A state holds, for each table, a tuple of (key, row); the key of a table without primary key is a hidden row number.
+A state holds a tuple of (key, row) per table. Without primary key, the key is a hidden row number. The explorer, the
+replay and the client of a server all run transactions with ``Machine``.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plume_py.reasoning.infer.execution.bytecode import Code, Instruction
-from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, Writes, compiled, overlay
+from plume_py.reasoning.infer.execution.bytecode import FlatCode, Instruction
+from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, RowKeys, State, Writes, compiled, overlay
 from plume_py.reasoning.infer.program import ir
 
-# Hidden row numbers: those of the initial state and of others are below, those of the transaction at hand from here on.
+# Until a transaction commits, its new rows have hidden row numbers from here on. Committed rows have smaller ones.
 OWN_ROWS = 1000
 
 
 class RollbackSignal(Exception):  # noqa: N818
-    """The transaction gives up: a condition failed, a row is missing, or the database refused."""
+    """The transaction rolls back: a condition failed, a row is missing, or the database rejected a statement."""
 
 
 class Machine:
-    """A transaction in progress. Copies are cheap, so a search can branch."""
+    """A transaction in progress. Copies are cheap, so that a search can branch."""
 
     __slots__ = (
-        "begun", "code", "frame", "gone", "inserted", "locked", "log", "pc", "reads", "replaced", "snapshot", "writes"
+        "begun", "code", "deleted_by_others", "frame", "inserted", "locked", "log", "pc", "reads", "replaced",
+        "snapshot", "writes",
     )  # fmt: skip
 
-    def __init__(self, code: Code, args: Frame) -> None:
+    def __init__(self, code: FlatCode, args: Frame) -> None:
         self.code = code
         self.frame: Frame = dict(args)
         self.pc = 0
         self.writes: Writes = {}
-        self.reads: frozenset[tuple[int, Any]] = frozenset()
-        self.locked: frozenset[tuple[int, Any]] = frozenset()  # by FOR UPDATE
-        self.inserted: frozenset[tuple[int, Any]] = frozenset()  # rows with a primary key that were not there before
-        self.replaced: frozenset[tuple[int, Any]] = frozenset()  # rows that it has deleted and inserted again
-        self.gone: frozenset[tuple[int, Any]] = frozenset()  # rows that others have deleted since it last found some
+        self.reads: RowKeys = frozenset()
+        self.locked: RowKeys = frozenset()  # rows locked by FOR UPDATE
+        self.inserted: RowKeys = frozenset()  # new rows of tables with a primary key
+        self.replaced: RowKeys = frozenset()  # rows that it deleted and inserted again
+        self.deleted_by_others: RowKeys = frozenset()  # rows that others deleted since it last found rows
         self.snapshot: State | None = None
         self.begun = False
         self.log: Any = None
         self._advance()
 
     def copy(self) -> "Machine":
-        """A machine in the same state."""
         twin = object.__new__(Machine)
         twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
         twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
-        twin.begun, twin.replaced, twin.gone = self.begun, self.replaced, self.gone
+        twin.begun, twin.replaced, twin.deleted_by_others = self.begun, self.replaced, self.deleted_by_others
         twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
         return twin
 
     def fingerprint(self) -> tuple[Any, ...]:
-        """What decides how it goes on."""
+        """Return the parts of the machine that determine its further execution."""
         return (
             self.pc,
             tuple(sorted(self.frame.items(), key=lambda item: item[0])),
             tuple(sorted(self.writes.items(), key=lambda item: item[0])),
             self.reads,
             self.locked,
-            self.gone,
+            self.deleted_by_others,
             self.snapshot,
         )
 
-    def deleted(self) -> frozenset[tuple[int, Any]]:
-        """The rows that are gone once it has committed, even if there are others with their keys."""
+    def deleted(self) -> RowKeys:
+        """Return the rows that its commit deletes, even if other rows with their keys exist then."""
         return self.replaced | {place for place, row in self.writes.items() if row is None}
 
-    def meanwhile(self, deleted: frozenset[tuple[int, Any]]) -> None:
-        """Another transaction has committed, and these rows are gone."""
-        self.gone |= deleted
+    def note_deleted(self, deleted: RowKeys) -> None:
+        """Record that another transaction committed and deleted these rows."""
+        self.deleted_by_others |= deleted
 
     @property
     def is_done(self) -> bool:
-        """Is only the commit left?"""
         return self.pc >= len(self.code.instructions)
 
     @property
     def next(self) -> Instruction:
-        """The statement it would execute next."""
         return self.code.instructions[self.pc]
 
     def step(self, now: State) -> None:
-        """Execute the next statement while the database is in state ``now``, and all local ones after it."""
+        """Execute the next statement on the database state ``now``, and all local statements after it."""
         if self.snapshot is None and not (self.code.level.late_snapshot and self.next.locks):
             self.snapshot = now
         self.begun = True
@@ -99,7 +98,7 @@ class Machine:
         handler(self, instruction, now)
 
     def view(self, now: State, which: str) -> State:
-        """What a statement sees: its base with the transaction's own writes."""
+        """Return the state that a statement sees: the current one or the snapshot, with the transaction's writes."""
         base = now if which == "current" else self.snapshot
         assert base is not None
         seen = overlay(base, self.writes)
@@ -107,27 +106,29 @@ class Machine:
         return tuple((*rows, *old[i]) if i in old else rows for i, rows in enumerate(seen)) if old else seen
 
     def old_rows(self) -> dict[int, list[Row]]:
-        """Rows of the snapshot that others have deleted since, and whose keys it has inserted: beside an old snapshot
-        that UPDATE looks at, too, both are there."""
+        """Return rows of the snapshot that others deleted and whose keys the transaction inserted, by table.
+
+        If writes are evaluated on a snapshot, statements see both rows.
+        """
         found: dict[int, list[Row]] = {}
         if self.inserted and self.code.level.write == "snapshot" and self.snapshot is not None:
             for table, key in sorted(self.inserted):
                 found.setdefault(table, []).extend(row for row in self.snapshot[table] if row[0] == key)
         return {table: rows for table, rows in found.items() if rows}
 
-    def take(self, table: int, rows: list[Row]) -> list[Row]:
-        """Rows to lock; who would lock one that is gone has to roll back."""
+    def require_current(self, table: int, rows: list[Row]) -> list[Row]:
+        """Return the rows to lock. Roll back if one of them was deleted since the snapshot."""
         if any(row in rows for row in self.old_rows().get(table, ())):
             raise RollbackSignal("a row was deleted since the snapshot")
         return rows
 
-    def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
-        """What a SELECT sees; FOR UPDATE looks where an UPDATE would."""
+    def select_view(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
+        """Return the state that a SELECT sees. FOR UPDATE reads the state that an UPDATE would."""
         if getattr(stmt, "newest", False):
             return self.view(now, "current")
         return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
 
-    def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
+    def _note_reads(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
         if lock:
             self.locked |= {(table, key) for key, _ in rows}
         if self.code.level.locks_reads:
@@ -149,12 +150,15 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.SelectOne)
     table = machine.code.shape.index[stmt.table]
     found = _within(
-        machine, stmt.within, table, _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
+        machine,
+        stmt.within,
+        table,
+        _matching(machine, instruction.run, stmt.row, table, machine.select_view(stmt, now)),
     )
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
-    machine._see(table, machine.take(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
+    machine._note_reads(table, machine.require_current(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
 
@@ -163,11 +167,14 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.SelectAll)
     table = machine.code.shape.index[stmt.table]
     found = _within(
-        machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+        machine,
+        stmt.within,
+        table,
+        _matching(machine, instruction.run, stmt.var, table, machine.select_view(stmt, now)),
     )
     if not stmt.lock:
-        machine.gone = frozenset()
-    machine._see(table, machine.take(table, found) if stmt.lock else found, stmt.lock)
+        machine.deleted_by_others = frozenset()
+    machine._note_reads(table, machine.require_current(table, found) if stmt.lock else found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
 
@@ -176,23 +183,23 @@ def _let(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Let)
     asked = [query for value in stmt.values for query in ir.queries(value)]
-    values = _look(machine, instruction, now, asked)
+    values = _evaluate(machine, instruction, now, asked)
     machine.frame.update(zip(stmt.names, values, strict=True))
     machine.log = values[0] if len(values) == 1 else values
 
 
-def _look(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
-    """Evaluate a value that may ask the database. Rows that a query's outer table gives count as read."""
+def _evaluate(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
+    """Evaluate the expressions of an instruction. Rows that a query's outer table contributes count as read."""
     parts = instruction.run if isinstance(instruction.run, list) else [instruction.run]
     if not instruction.touches:
         values = [part((), machine.frame) for part in parts]
         return values if isinstance(instruction.run, list) else values[0]
     view = machine.view(now, machine.code.level.select)
     if machine.code.level.locks_reads:
-        # A query locks the rows it goes through; its condition may speak of rows bound inside, so all of the table.
+        # A query locks the rows that match. A nested query's condition uses unbound rows, so it locks the whole table.
         for query in queries:
             table = machine.code.shape.index[query.source]
-            machine._see(table, _matching_query(machine, query, table, view))
+            machine._note_reads(table, _matching_query(machine, query, table, view))
     values = [part(view, machine.frame) for part in parts]
     return values if isinstance(instruction.run, list) else values[0]
 
@@ -201,14 +208,14 @@ def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) 
     where = compiled(query.where, machine.code.shape)
     try:
         return _matching(machine, where, query.var, table, view)
-    except KeyError:  # a nested query: its outer row is not bound here
+    except KeyError:  # a nested query whose outer row is not bound here
         return list(view[table])
 
 
 def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.If)
-    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
     if not machine.log:
         machine.pc = instruction.target
 
@@ -216,7 +223,7 @@ def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
 def _require(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Require)
-    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
     if not machine.log:
         raise RollbackSignal("a required condition does not hold")
 
@@ -230,10 +237,10 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
     row = tuple(value(view, machine.frame) for value in instruction.run)
     if table.key:
         key: Any = tuple(row[table.index(column)] for column in table.key)
-        # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
+        # Uniqueness is checked on the committed state, even if the transaction reads an older one.
         if any(other == key for other, _ in overlay(now, machine.writes)[index]):
             raise RollbackSignal(f"{stmt.table} has a row with this key")
-        # A row that it has deleted itself is still there for others, but it holds the lock.
+        # A row that it deleted is visible to others until it commits, but it holds the lock.
         if (index, key) not in machine.writes:
             machine.inserted |= {(index, key)}
         elif (index, key) not in machine.inserted:
@@ -250,7 +257,9 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = machine.take(table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view)))
+    found = machine.require_current(
+        table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
+    )
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -258,7 +267,8 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
         for place, value in sets:
             new[place] = value(view, frame)
         changed.append((key, tuple(new)))
-    # In InnoDB what changes nothing is no version of the row: it is held, and the snapshot goes on showing the old one.
+    # In InnoDB an UPDATE that changes no column creates no version: the row is locked, and the snapshot still shows
+    # the old version.
     same = {*found} & {*changed} if machine.code.level.late_snapshot else set()
     machine.locked |= {(table, key) for key, _ in same}
     for key, row in changed:
@@ -273,16 +283,16 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
-    for key, _ in machine.take(table, found):
+    for key, _ in machine.require_current(table, found):
         machine.writes[table, key] = None
     machine.log = found
 
 
 def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Row]:
-    """Of these rows those that were found before, if that was asked; one that was deleted since is another row."""
+    """Return the rows that are also in the set ``name``, if given. A row that was deleted since is another row."""
     if not name:
         return rows
-    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.gone}
+    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.deleted_by_others}
     return [row for row in rows if row[0] in keys]
 
 

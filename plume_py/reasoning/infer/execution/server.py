@@ -1,4 +1,8 @@
-"""Programs on real servers: the same statements as SQL, many clients at once, the invariant evaluated afterwards."""
+"""Run a program on a real server, and test the inferred levels (``infer --run``).
+
+Many clients call transactions at random, each at its level. Afterwards the invariant is evaluated as SQL. If levels
+that were found safe violate it, the run searches for a short schedule.
+"""
 
 import threading
 import time
@@ -13,7 +17,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.collect.adapter import Setup
 from plume_py.collect.adapters.sql import SqlAdapter
 from plume_py.reasoning.infer.driver import UNDECIDED, VIOLATED
-from plume_py.reasoning.infer.execution.client import Called, Client, Load, row_of
+from plume_py.reasoning.infer.execution.client import Client, CommittedCall, Load, row_of
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.to_sql import HIDDEN, Sql, literal
@@ -25,45 +29,45 @@ _HIDDEN = {
     "postgresql": f"{HIDDEN} BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "mariadb": f"{HIDDEN} BIGINT AUTO_INCREMENT PRIMARY KEY",
 }
-ROUND_AT_MOST = 5.0  # seconds for a round of a few calls
-# Strict, as always; and as the standard has it, and our texts, a backslash is a backslash.
+ROUND_AT_MOST = 5.0  # seconds of a round when a shorter schedule is searched for
+# Strict mode, as in all runs. As in standard SQL and in our literals, a backslash is an ordinary character.
 _SETTINGS = {"mariadb": {"sql_mode": "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_BACKSLASH_ESCAPES"}}
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What was called and committed on a server since the rows were those of the beginning."""
+    """The calls that committed on a server since the tables were reset, and the clauses that were violated."""
 
-    called: list[Called]
+    called: list[CommittedCall]
     broken: list[str]
     final: State
 
 
 @dataclass
 class ServerRun:
-    """What happened at one assignment of levels."""
+    """The result of a run at one assignment of levels."""
 
     levels: dict[str, str]
     broken: list[str]
     commits: int = 0
     rollbacks: int = 0
-    refused: int = 0  # by the server: serialization failures, deadlocks, constraints
+    refused: int = 0  # serialization failures, deadlocks and constraint violations
     problems: Counter[str] = field(default_factory=Counter)
-    schedule: Schedule | None = None  # the shortest that broke the invariant
+    schedule: Schedule | None = None  # the shortest one that violated the invariant
 
     def count(self, clients: list[Client]) -> None:
-        """What became of the calls of these clients."""
+        """Set the counts of commits, rollbacks and refusals, and the problems, from the clients."""
         counts = sum((client.counts for client in clients), Counter[str]())
         self.commits, self.rollbacks, self.refused = (counts[kind] for kind in ("commit", "rollback", "refused"))
         self.problems = sum((client.problems for client in clients), Counter[str]())
 
-    def is_longer(self, called: list[Called]) -> bool:
-        """Is the schedule that was kept longer than this one, or is there none?"""
+    def is_longer(self, called: list[CommittedCall]) -> bool:
+        """Return whether the recorded schedule is longer than this one, or missing."""
         return self.schedule is None or len(called) < len(self.schedule.called)
 
     @property
     def has_trouble(self) -> bool:
-        """Did nothing commit, or did the server complain about statements?"""
+        """Whether nothing committed, or the server reported unexpected errors."""
         return not self.commits or bool(self.problems)
 
 
@@ -107,17 +111,14 @@ class SqlServer:
         self.managed.__exit__(*reason)
 
     def version(self) -> str:
-        """What the server says it is."""
-        version = self.adapter.version()  # MariaDB is known by it
+        version = self.adapter.version()  # sets the adapter's name: MySQL or MariaDB
         return f"{self.adapter.name} {version}"
 
     def create(self) -> None:
-        """Make the tables."""
         for table in self.program.tables:
             self.adapter.ask(self._create(table))
 
     def reset(self, cursor: Any) -> None:
-        """Back to the rows of the beginning."""
         for table in reversed(self.program.tables):
             cursor.execute(f"DELETE FROM {table.name}")
         for name, row in self.program.rows:
@@ -133,7 +134,7 @@ class SqlServer:
         return f"CREATE TABLE {table.name} ({', '.join(columns)}){engine}"
 
     def run(self, levels: dict[str, LevelModel], load: Load) -> ServerRun:
-        """Many clients call transactions at random, each at its level; then the invariant is evaluated."""
+        """Run clients at these levels, then evaluate the invariant."""
         names = {name: level.name for name, level in levels.items()}
         outcome = ServerRun(names, [])
         with self._clients(levels, load) as (clients, cursor):
@@ -143,7 +144,7 @@ class SqlServer:
         return outcome
 
     def shorten(self, outcome: ServerRun, levels: dict[str, LevelModel], load: Load) -> None:
-        """Look for a shorter schedule that breaks the invariant: few clients, few calls each, again and again."""
+        """Search for a shorter schedule that violates the invariant, with few clients and few calls each."""
         with self._clients(levels, load) as (clients, cursor):
             for number, calls in ((2, 1), (3, 1), (3, 2), (load.clients, 1), (load.clients, 2)):
                 deadline = time.monotonic() + load.seconds
@@ -156,20 +157,20 @@ class SqlServer:
 
     @contextmanager
     def _clients(self, levels: dict[str, LevelModel], load: Load) -> Iterator[tuple[list[Client], Any]]:
-        spelled = {name: self.store.says[level.name] for name, level in levels.items()}
+        level_names = {name: self.store.setting_names[level.name] for name, level in levels.items()}
         with ExitStack() as opened:
             connection = self.adapter.connect()
             opened.callback(connection.close)
             clients = []
             for number in range(1, load.clients + 1):
-                clients.append(Client(self.program, self.adapter, spelled, load, number))
+                clients.append(Client(self.program, self.adapter, level_names, load, number))
                 opened.callback(clients[-1].connection.close)
             yield clients, connection.cursor
 
     def _round(
         self, outcome: ServerRun, clients: list[Client], cursor: Any, seconds: float, calls: int | None = None
     ) -> None:
-        """From the rows of the beginning, all clients at once; the shortest schedule that breaks anything is kept."""
+        """Reset the tables, run all clients at once, and keep the shortest schedule that violates the invariant."""
         self.reset(cursor)
         deadline = time.monotonic() + seconds
         threads = [threading.Thread(target=client.work, args=(deadline, calls), daemon=True) for client in clients]
@@ -184,7 +185,7 @@ class SqlServer:
             outcome.schedule = Schedule(called, broken, self.rows(cursor))
 
     def rows(self, cursor: Any) -> State:
-        """All rows that there are."""
+        """Return all rows as a state of the explorer."""
         tables = []
         for table in self.program.tables:
             names = ", ".join([*table.names, *([] if table.key else [HIDDEN])])
@@ -193,7 +194,6 @@ class SqlServer:
         return tuple(tables)
 
     def broken(self, cursor: Any) -> list[str]:
-        """The clauses of the invariant that do not hold."""
         found = []
         for clause in self.program.invariant:
             cursor.execute(f"SELECT {Sql(self.program, server=True).expr(clause.condition, {})}")
@@ -211,7 +211,6 @@ def _adapter(url: str, settings: dict[str, str]) -> SqlAdapter:
 
 
 def initial_state(program: ir.Application) -> Any:
-    """The rows of the beginning as a state of the explorer."""
     tables = []
     for table in program.tables:
         rows = [row for name, row in program.rows if name == table.name]
@@ -223,14 +222,14 @@ def initial_state(program: ir.Application) -> Any:
     return tuple(tables)
 
 
-Answers = dict[str, dict[str, str]]  # of each transaction, the answer for each level by its name
+Answers = dict[str, dict[str, str]]  # transaction -> level -> answer
 SAFE, UNSAFE, OPEN = "found safe", "found unsafe", "undecided"
 
 
-def vectors(
+def level_assignments(
     store: StoreModel, names: list[str], inferred: dict[str, LevelModel], answers: Answers, every: bool
 ) -> Iterator[dict[str, LevelModel]]:
-    """The inferred levels, then those with one transaction at a level that breaks; or all assignments there are."""
+    """Yield the inferred levels, then those with one transaction at an unsafe level; or all assignments of levels."""
     if every:
         for chosen in product(store.levels, repeat=len(names)):
             yield dict(zip(names, chosen, strict=True))
@@ -242,17 +241,19 @@ def vectors(
                 yield {**inferred, name: level}
 
 
-def standing(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
-    """What the inference says of these levels. Mixed, SERIALIZABLE may only be worth a weaker one."""
+def expectation(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
+    """Return the expectation for these levels. In a mix, SERIALIZABLE may provide only a weaker level."""
     all_serial = all(level.is_serial for level in levels.values())
-    found = {answers[name][level.name if all_serial else store.worth(level)] for name, level in levels.items()}
+    found = {
+        answers[name][level.name if all_serial else store.name_beside_weaker(level)] for name, level in levels.items()
+    }
     return UNSAFE if VIOLATED in found else OPEN if UNDECIDED in found else SAFE
 
 
 Report = Callable[[ServerRun, str], None]
 
 
-def sanity(
+def run_assignments(
     program: ir.Application,
     kind: str,
     inferred: dict[str, LevelModel],
@@ -261,18 +262,18 @@ def sanity(
     every: bool,
     report: Report,
 ) -> tuple[str, list[tuple[ServerRun, str]]]:
-    """Run the vectors; the server's version, and each outcome with what the inference says of these levels.
+    """Run each assignment of levels; return the server's version, and each run with its expectation.
 
-    Where that is wrong, a short schedule is looked for.
+    If a run contradicts the expectation "found safe", search for a short schedule.
     """
     server = SqlServer(program, kind)
     found = []
     with server:
         version = server.version()
         names = [txn.name for txn in program.transactions]
-        for levels in vectors(server.store, names, inferred, answers, every):
+        for levels in level_assignments(server.store, names, inferred, answers, every):
             outcome = server.run(levels, load)
-            expected = SAFE if levels == inferred else standing(server.store, levels, answers)
+            expected = SAFE if levels == inferred else expectation(server.store, levels, answers)
             if outcome.broken and expected == SAFE:
                 server.shorten(outcome, levels, load)
             found.append((outcome, expected))

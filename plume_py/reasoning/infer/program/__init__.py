@@ -1,1 +1,1 @@
-"""Programs: the intermediate form, its rules, and its front ends; what is shown of it as SQL."""
+"""Application programs: intermediate form, checks, front ends for Python and SQL, and rendering as SQL."""

@@ -1,7 +1,8 @@
-"""The intermediate form of a database program: what both front ends make and every engine interprets.
+"""Intermediate form of application programs. Both front ends, Python and SQL, produce it; every engine interprets it.
 
-Expressions are evaluated on a *view* of the database (what a statement sees) and a frame of arguments, locals and row
-variables. All values are integers, Booleans, or texts, of which only equality is known. There is no NULL.
+Expressions are evaluated on a *view* (the database as one statement sees it) and on a frame: the values of arguments,
+locals and row variables. Values are integers, Booleans and texts. Texts can only be compared for equality. There is no
+NULL.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +11,6 @@ from typing import Literal
 
 Sort = Literal["int", "id", "bool", "text"]
 Value = int | bool | str
-
-AGGREGATES = ("exists", "forall", "count", "sum", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Field(Expr):
 
 @dataclass(frozen=True)
 class Operation(Expr):
-    """``+ - * neg < <= = <> and or not ite``."""
+    """One of ``+ - * neg < <= = <> and or not ite``, applied to its arguments."""
 
     op: str
     args: tuple[Expr, ...]
@@ -58,7 +57,7 @@ class Operation(Expr):
 
 @dataclass(frozen=True)
 class Same(Expr):
-    """Do two row variables stand for the same row?"""
+    """Whether two row variables denote the same row."""
 
     left: str
     right: str
@@ -66,10 +65,10 @@ class Same(Expr):
 
 @dataclass(frozen=True)
 class Query(Expr):
-    """An aggregate over the rows of a table, or of a set that ``SelectAll`` made, which satisfy ``where``.
+    """An aggregate over rows that satisfy ``where``: of a table, or of a set that ``SelectAll`` read (``is_local``).
 
-    ``sum``, ``min`` and ``max`` are of ``value``; the latter two give ``default`` where there is no row.
-    ``forall`` says that ``value`` holds for all of them.
+    ``sum``, ``min`` and ``max`` aggregate ``value``; ``min`` and ``max`` are ``default`` without rows. ``forall``
+    is true if ``value`` holds for all of the rows.
     """
 
     kind: str
@@ -86,16 +85,16 @@ TRUE = Const(True)
 
 @dataclass(frozen=True)
 class Stmt:
-    """A statement; ``line`` is where the user wrote it."""
+    """A statement, with its line in the user's file."""
 
     line: int
 
 
 @dataclass(frozen=True)
 class SelectOne(Stmt):
-    """Bind ``row`` to the row of ``table`` that satisfies ``where``; if there is none, the transaction rolls back.
+    """Bind ``row`` to a row of ``table`` that satisfies ``where``. If there is none, the transaction rolls back.
 
-    ``lock`` is FOR UPDATE: the row is looked up as an UPDATE would, and locked as if it had been written.
+    ``lock`` means FOR UPDATE: the row is found on the state that an UPDATE would see, and locked until commit.
     """
 
     row: str
@@ -107,7 +106,7 @@ class SelectOne(Stmt):
 
 @dataclass(frozen=True)
 class SelectAll(Stmt):
-    """Bind ``rows`` to the set of rows that satisfy ``where``; ``newest``: of now, also where there is a snapshot."""
+    """Bind ``rows`` to the set of rows that satisfy ``where``. ``newest`` reads the newest state at every level."""
 
     rows: str
     table: str
@@ -120,7 +119,7 @@ class SelectAll(Stmt):
 
 @dataclass(frozen=True)
 class Let(Stmt):
-    """Bind locals to values, all at once; reads the database where a value has a query."""
+    """Bind locals to values, all at once. A value with a query reads the database."""
 
     names: tuple[str, ...]
     values: tuple[Expr, ...]
@@ -128,7 +127,7 @@ class Let(Stmt):
 
 @dataclass(frozen=True)
 class Insert(Stmt):
-    """A new row; ``values`` in the order of the table's columns."""
+    """Insert a row, with ``values`` in the order of the table's columns."""
 
     table: str
     values: tuple[Expr, ...]
@@ -136,7 +135,7 @@ class Insert(Stmt):
 
 @dataclass(frozen=True)
 class Update(Stmt):
-    """Change the rows that satisfy ``where``. ``within``: only those of this set (see ``levels.find_then_lock``)."""
+    """Change the rows that satisfy ``where``; ``within`` restricts them to a set that was read before."""
 
     table: str
     var: str
@@ -164,7 +163,7 @@ class Require(Stmt):
 
 @dataclass(frozen=True)
 class If(Stmt):
-    """A choice."""
+    """Execute ``then`` or ``otherwise``."""
 
     condition: Expr
     then: tuple[Stmt, ...]
@@ -173,9 +172,9 @@ class If(Stmt):
 
 @dataclass(frozen=True)
 class ForEach(Stmt):
-    """Once for each row of a set of ``SelectAll`` or for each element of a list argument.
+    """Execute ``body`` once per row of a set that ``SelectAll`` read, or once per element of a list argument.
 
-    ``backwards``: the argument that says whether it begins with the last, where that may matter.
+    ``backwards`` names a Boolean argument that reverses the order. It is empty where the order cannot matter.
     """
 
     var: str
@@ -186,7 +185,7 @@ class ForEach(Stmt):
 
 @dataclass(frozen=True)
 class Param:
-    """An argument; a list argument has ``fields``, and its elements are used like rows."""
+    """An argument. A list argument has ``fields``, and its elements are used like rows."""
 
     name: str
     sort: Sort
@@ -195,7 +194,7 @@ class Param:
 
 @dataclass(frozen=True)
 class TransactionProgram:
-    """A named transaction. ``assume`` says which arguments its callers promise."""
+    """A transaction: arguments and body. Callers guarantee the conditions ``assume`` on the arguments."""
 
     name: str
     params: tuple[Param, ...]
@@ -206,7 +205,7 @@ class TransactionProgram:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and, where the database enforces one, a primary key; a table without has hidden row numbers."""
+    """Columns and primary key of a table. Rows of a table without primary key have hidden row numbers."""
 
     name: str
     columns: tuple[tuple[str, Sort], ...]
@@ -214,33 +213,31 @@ class Table:
     line: int = 0
 
     def index(self, column: str) -> int:
-        """The place of a column in a row."""
+        """Return the position of a column in a row."""
         return self.names.index(column)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names."""
         return tuple(name for name, _ in self.columns)
 
     def sort(self, column: str) -> Sort:
-        """The sort of a column."""
         return dict(self.columns)[column]
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A named part of the invariant, or a constraint that the database itself enforces."""
+    """A named clause of the invariant, or a constraint that the database enforces."""
 
     name: str
     condition: Expr
     line: int = 0
-    words: str = ""  # what it means, for people
-    ddl: tuple[tuple[str, str], ...] = ()  # of an enforced one: tables and their constraints, for CREATE TABLE
+    words: str = ""  # the meaning in the author's words, for reports
+    ddl: tuple[tuple[str, str], ...] = ()  # of an enforced constraint: tables and texts for CREATE TABLE
 
 
 @dataclass(frozen=True)
 class SmallScope:
-    """Small domains: rows per table, values per ``table.column`` and per ``transaction.argument``."""
+    """Small domains for the explorer: rows per table, values per ``table.column`` and per ``transaction.argument``."""
 
     rows: dict[str, int] = field(default_factory=dict)
     values: dict[str, tuple[Value, ...]] = field(default_factory=dict)
@@ -248,7 +245,7 @@ class SmallScope:
 
 @dataclass(frozen=True)
 class Application:
-    """Tables, transactions, the invariant, and what the database enforces by itself."""
+    """Tables, transactions, invariant and enforced constraints of an application."""
 
     name: str
     tables: tuple[Table, ...]
@@ -256,36 +253,28 @@ class Application:
     invariant: tuple[Clause, ...]
     enforced: tuple[Clause, ...] = ()
     scope: SmallScope = field(default_factory=SmallScope)
-    rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # tables and rows to begin with, for runs on servers
-    dialects: tuple[tuple[str, int], ...] = ()  # what only one database has, such as ON CONFLICT, and where
-    notes: tuple[str, ...] = ()  # what was ignored in its schema
+    rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # (table, row): the initial rows for runs on servers
+    dialects: tuple[tuple[str, int], ...] = ()  # (construct, line): statements that some database does not have
+    notes: tuple[str, ...] = ()  # the parts of its schema that are ignored
 
     def table(self, name: str) -> Table:
-        """The table of this name."""
         return next(table for table in self.tables if table.name == name)
 
     def transaction(self, name: str) -> TransactionProgram:
-        """The transaction of this name."""
         return next(txn for txn in self.transactions if txn.name == name)
 
     def only(self, clauses: tuple[str, ...]) -> "Application":
-        """The same program with some clauses of its invariant."""
+        """Return the same program with the named clauses of its invariant."""
         return replace(self, invariant=tuple(clause for clause in self.invariant if clause.name in clauses))
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:
-    """All of them."""
     real = [part for part in parts if part != TRUE]
     return TRUE if not real else real[0] if len(real) == 1 else Operation("and", tuple(real))
 
 
-def negation(part: Expr) -> Expr:
-    """Not so."""
-    return Operation("not", (part,))
-
-
 def children(node: object) -> Iterator["Expr | Stmt"]:
-    """The expressions and statements directly inside a node."""
+    """Yield the expressions and statements directly inside a node."""
     for part in fields(node):  # type: ignore[arg-type]
         value = getattr(node, part.name)
         for item in value if isinstance(value, tuple) else (value,):
@@ -296,14 +285,14 @@ def children(node: object) -> Iterator["Expr | Stmt"]:
 
 
 def walk(node: "Expr | Stmt") -> Iterator["Expr | Stmt"]:
-    """A node and all that is in it."""
+    """Yield a node and all nodes inside it."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with parts replaced, from the outside: where ``change`` gives nothing, it looks inside."""
+    """Return the expression with parts replaced, outermost first. ``change`` returns None to look inside a part."""
     new = change(expr)
     if new is not None:
         return new
@@ -318,12 +307,12 @@ def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def queries(expr: Expr) -> list[Query]:
-    """The queries over tables in an expression, outer ones first."""
+    """Return the queries over tables in an expression, outer ones first."""
     return [node for node in walk(expr) if isinstance(node, Query) and not node.is_local]
 
 
 def reads_database(stmt: Stmt) -> bool:
-    """Does this statement look at the database, or change it? The bodies of If and ForEach count for themselves."""
+    """Return whether a statement reads or writes the database, without the bodies of If and ForEach."""
     if isinstance(stmt, SelectOne | SelectAll | Insert | Update | Delete):
         return True
     if isinstance(stmt, Let):
@@ -334,7 +323,7 @@ def reads_database(stmt: Stmt) -> bool:
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """All statements, those inside If and ForEach included."""
+    """Yield all statements, including those inside If and ForEach."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, If):
@@ -344,13 +333,13 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(stmt.body)
 
 
-def pinned(where: Expr, var: str, table: Table) -> bool:
-    """Does ``where`` fix the whole primary key, so that at most one row can match?"""
-    return bool(table.key) and fixed(where, var).keys() >= set(table.key)
+def fixes_key(where: Expr, var: str, table: Table) -> bool:
+    """Return whether ``where`` fixes the whole primary key, so that at most one row matches."""
+    return bool(table.key) and fixed_columns(where, var).keys() >= set(table.key)
 
 
-def fixed(where: Expr, var: str) -> dict[str, Expr]:
-    """The columns of a row that a condition fixes, and to what."""
+def fixed_columns(where: Expr, var: str) -> dict[str, Expr]:
+    """Return the columns that a condition fixes in a row, with their values."""
     parts = where.args if isinstance(where, Operation) and where.op == "and" else (where,)
     found: dict[str, Expr] = {}
     for part in parts:

@@ -1,4 +1,7 @@
-"""Programs by name, from Python files and from SQL files."""
+"""Load programs: built-in examples by name, Python files, SQL files, and SQL files with a log of statements.
+
+``validate`` checks names, sorts and keys of every program. An error names the line of the first mistake.
+"""
 
 import runpy
 import traceback
@@ -11,7 +14,7 @@ from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Application
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
 
 BUILT_IN = (
     "courseware",
@@ -39,19 +42,19 @@ _NOT_MYSQL = {
 
 
 def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
-    """The tables and the invariant of a SQL file, with the transactions of a log; and the log as it was understood."""
-    from plume_py.base.sql.from_log import load_log
+    """Return the tables and invariant of a SQL file with the transactions of a log, and the parsed log."""
+    from plume_py.base.sql.log_programs import load_log
     from plume_py.reasoning.infer.program.from_sql import translate
 
     if name in BUILT_IN or name.endswith(".py"):
         raise IsocheckError("--from-log adds transactions to the tables and the invariant of a SQL file")
     found = load_log(log, name)
-    with found.telling():
+    with found.located_errors():
         return validate(translate(found.file)), found
 
 
 def load(name: str) -> Application:
-    """A built-in application, or a file. A Python file is executed."""
+    """Return a built-in application or the program of a file. A Python file is executed."""
     if name in BUILT_IN:
         from importlib import import_module
 
@@ -69,7 +72,7 @@ def load(name: str) -> Application:
 
 
 def require_dialect(program: Application, store: str) -> None:
-    """An error for statements that the store does not have: it would run something else."""
+    """Raise InputError for a statement that the store does not have."""
     for spelled, line in program.dialects:
         if spelled in _NOT_MYSQL and store == "mysql":
             said, hint = _NOT_MYSQL[spelled]
@@ -100,19 +103,18 @@ def _python(path: str) -> Application:
     return apps[0].program()
 
 
-# From wellformed.py: Is a program well formed? Names, sorts and keys, with the line of what is wrong.
 _NUMBERS = ("int", "id")
-DEPTH = 150  # of an expression: every engine follows it by recursion
+DEPTH = 150  # of an expression: every engine recurses into it
 
 
 def validate(program: ir.Application) -> ir.Application:
-    """The program itself, or an error at the line of the first mistake."""
+    """Return the program, or raise InputError at the line of the first mistake."""
     if not program.transactions:
         raise InputError("the program has no transaction", hint="declare one with @app.txn, or -- transaction: in SQL")
     for clause in (*program.invariant, *program.enforced):
         _Sorts(program, clause.line).need(clause.condition, "bool", f"the invariant {clause.name}")
     for txn in program.transactions:
-        _Checker(program, txn).run()
+        _StatementChecker(program, txn).run()
     return program
 
 
@@ -121,7 +123,7 @@ def _wrong(problem: str, line: int, hint: str = "") -> InputError:
 
 
 class _Sorts:
-    """The sorts of expressions."""
+    """Sorts of expressions. ``names`` has the sorts of arguments and locals, ``rows`` the columns of row variables."""
 
     def __init__(self, program: ir.Application, line: int) -> None:
         self.program, self.line = program, line
@@ -130,7 +132,7 @@ class _Sorts:
         self.rows: dict[str, dict[str, ir.Sort]] = {}
 
     def table(self, name: str) -> ir.Table:
-        """A table that exists."""
+        """Return the table, or raise InputError if it does not exist."""
         if name not in [table.name for table in self.program.tables]:
             raise _wrong(
                 f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.program.tables)}"
@@ -138,13 +140,12 @@ class _Sorts:
         return self.program.table(name)
 
     def need(self, expr: ir.Expr, sort: str, what: str) -> None:
-        """An error unless the expression has this sort."""
+        """Raise InputError unless the expression has this sort."""
         found = self.of(expr)
-        if _class(found) != _class(sort):
-            raise _wrong(f"{what} is {_spoken(found)}, but should be {_spoken(sort)}", self.line)
+        if _sort_class(found) != _sort_class(sort):
+            raise _wrong(f"{what} is {_sort_words(found)}, but should be {_sort_words(sort)}", self.line)
 
     def of(self, expr: ir.Expr) -> str:
-        """The sort of an expression."""
         self.depth += 1
         if self.depth > DEPTH:
             raise _wrong(f"an expression is more than {DEPTH} levels deep", self.line, "split it")
@@ -204,16 +205,16 @@ class _Sorts:
         return "bool" if expr.op in ("<", "<=") else "int"
 
 
-def _class(sort: str) -> str:
+def _sort_class(sort: str) -> str:
     return "int" if sort in _NUMBERS else sort
 
 
-def _spoken(sort: str) -> str:
+def _sort_words(sort: str) -> str:
     return {"int": "a number", "id": "a number", "bool": "a condition", "text": "a text"}[sort]
 
 
-class _Checker(_Sorts):
-    """The statements of a transaction, in order."""
+class _StatementChecker(_Sorts):
+    """Checks the statements of a transaction, in order."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram) -> None:
         super().__init__(program, txn.line)
@@ -225,19 +226,16 @@ class _Checker(_Sorts):
                 self.names[param.name] = param.sort
 
     def run(self) -> None:
-        """Check it all."""
         for condition in self.txn.assume:
             self.need(condition, "bool", "what callers promise")
         self.block(self.txn.body)
 
     def block(self, body: tuple[ir.Stmt, ...]) -> None:
-        """Check statements."""
         for stmt in body:
             self.line = stmt.line
             self.statement(stmt)
 
     def statement(self, stmt: ir.Stmt) -> None:
-        """Check one statement."""
         if isinstance(stmt, ir.SelectOne):
             self.rows[stmt.row] = dict(self.table(stmt.table).columns)
             self.need(stmt.where, "bool", "the condition")
@@ -260,7 +258,6 @@ class _Checker(_Sorts):
             self.change(stmt)
 
     def change(self, stmt: ir.Stmt) -> None:
-        """INSERT, UPDATE, DELETE."""
         assert isinstance(stmt, ir.Insert | ir.Update | ir.Delete)
         table = self.table(stmt.table)
         if isinstance(stmt, ir.Insert):

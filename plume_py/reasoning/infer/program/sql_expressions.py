@@ -1,4 +1,7 @@
-"""Expressions of SQL files in the intermediate form."""
+"""Translate expressions and table constraints of SQL files to the intermediate form.
+
+``from_sql`` uses a ``ExpressionTranslator`` for the expressions of each statement. Expressions arrive as sqlglot trees.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -6,21 +9,21 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.errors import InputError
-from plume_py.base.sql.scopes import conjuncts
+from plume_py.base.sql.access import conjuncts
 from plume_py.base.sql.statements import source
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
 
-_READ = ("kind", "expressions", "from_", "from", "where", "locks")  # the parts of a SELECT that are understood
-# Numbers are whole here, so a cast to one of these changes no value.
+_READ = ("kind", "expressions", "from_", "from", "where", "locks")  # supported parts of a SELECT
+# All numbers are integers, so a cast to one of these types does not change a value.
 _SAME_VALUE = ("INT", "BIGINT", "SMALLINT", "DECIMAL", "TEXT", "VARCHAR", "BOOLEAN")
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 
 
 @dataclass
-class Aggregates:
-    """A SELECT whose aggregates are being translated: its table, row and condition."""
+class SelectedRows:
+    """The SELECT whose aggregates are being translated: table, row variable and condition."""
 
     table: str
     var: str
@@ -28,8 +31,8 @@ class Aggregates:
 
 
 @dataclass
-class Translator:
-    """Translates expressions; ``scopes`` are the rows that can be named, the innermost last."""
+class ExpressionTranslator:
+    """Translates expressions of one statement. ``scopes``: visible rows (alias, table, variable), innermost last."""
 
     file: sql.File
     line: int
@@ -38,19 +41,18 @@ class Translator:
     known: set[str] = field(default_factory=set)
     loops: dict[str, tuple[str, sql.SqlTable]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    aggregates: Aggregates | None = None
+    aggregates: SelectedRows | None = None
     placeholders: frozenset[str] = frozenset()
-    count: str | None = None  # the variable with the number of rows of the last statement
-    excluded: dict[str, Expr] | None = None  # in ON CONFLICT: the row that was to be
-    unknown: Callable[[str, ir.Sort, int], Expr] | None = None  # a value that the database makes up
-    choose: Callable[[Any, int], tuple[Expr, Expr]] | None = None  # a query of one row: is there one? its value
+    count: str | None = None  # the variable with the row count of the previous statement
+    excluded: dict[str, Expr] | None = None  # in ON CONFLICT: the row that could not be inserted
+    generated_value: Callable[[str, ir.Sort, int], Expr] | None = None  # makes a value that the database generates
+    choose: Callable[[Any, int], tuple[Expr, Expr]] | None = None  # reads a subquery of one row: (exists, value)
 
     def unsupported(self, node: Any) -> Any:
-        """Always an error."""
         raise wrong(f"not supported: {node.sql()[:80]}", self.line, HINT)
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing else has."""
+        """Return an unused name."""
         name, number = stem, 1
         while name in self.names or name in self.params or name in self.known:
             number += 1
@@ -59,7 +61,7 @@ class Translator:
         return name
 
     def expr(self, node: Any) -> Expr:
-        """The expression of a sqlglot tree."""
+        """Return the expression of a sqlglot tree."""
         exp = engine().exp
         simple = {
             exp.Add: "+",
@@ -74,7 +76,7 @@ class Translator:
             parts = tuple(self.expr(part) for part in node.flatten())
             return Operation("and" if isinstance(node, exp.And) else "or", parts)
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            return self._later(node)
+            return self._time_offset(node)
         if type(node) in simple:
             return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
@@ -90,18 +92,18 @@ class Translator:
             return self._column(node)
         if isinstance(node, exp.Placeholder | exp.Parameter):
             return self._variable(str(node.name).lower(), node)
-        return self._larger(node)
+        return self._other_expression(node)
 
     def where(self, node: Any) -> Expr:
-        """A condition on rows: what is unknown because of NULL is not so. Only its parts that must all hold."""
+        """Return a condition on rows. SQL drops a row whose condition is NULL, so such a conjunct is false."""
         return ir.conjunction([self._conjunct(part) for part in conjuncts(node)])
 
     def _conjunct(self, node: Any) -> Expr:
-        """A comparison with a subquery that may have no row holds only if there is one."""
+        """Return a conjunct. A comparison with a subquery that may have no row also requires that the row exists."""
         exp = engine().exp
         if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
             return self.expr(node)
-        sides = [self._or_nothing(side) for side in (node.this, node.expression)]
+        sides = [self._nullable(side) for side in (node.this, node.expression)]
         if all(some is None for some, _ in sides):
             return self.expr(node)
         (some, left), (other, right) = sides
@@ -110,8 +112,8 @@ class Translator:
         compared = Operation(op, (right, left) if turned else (left, right))
         return ir.conjunction([*(part for part in (some, other) if part is not None), compared])
 
-    def _or_nothing(self, node: Any) -> tuple[Expr | None, Expr]:
-        """A value; where it may be NULL, since a subquery has no row, with the condition that it is not."""
+    def _nullable(self, node: Any) -> tuple[Expr | None, Expr]:
+        """Return a value, and the condition that it is not NULL if it is a subquery that may have no row."""
         exp = engine().exp
         select = node.this if isinstance(node, exp.Subquery) else None
         if isinstance(select, exp.Select) and len(select.expressions) == 1:
@@ -122,14 +124,14 @@ class Translator:
                 below.aggregates = again
                 some = ir.Query("exists", rows.table, rows.var, rows.where)
                 return some, below._aggregate(value, Const(0))
-            if takes_one(select) and not is_aggregate(select) and self.choose is not None:
+            if has_limit_one(select) and not is_aggregate(select) and self.choose is not None:
                 return self.choose(select, self.line)
         return None, self.expr(node)
 
-    def _larger(self, node: Any) -> Expr:
+    def _other_expression(self, node: Any) -> Expr:
         exp = engine().exp
         if isinstance(node, exp.Cast) and node.to.sql(dialect="").upper() in _SAME_VALUE:
-            return self.expr(node.this)  # of the same kind of value, which ``wellformed`` checks
+            return self.expr(node.this)  # ``load.validate`` checks that the sort fits
         if isinstance(node, exp.Cast) and self._is_of_enum(node):
             return self.expr(node.this)
         if isinstance(node, exp.Exists):
@@ -149,7 +151,7 @@ class Translator:
         if isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max):
             return self._aggregate(node, None)
         if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp | exp.Rand):
-            return self._made_up("now", node)
+            return self._generated("now", node)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "ROW_COUNT" and self.count:
             return ir.Local(self.count)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "VALUES" and self.excluded is not None:
@@ -193,7 +195,7 @@ class Translator:
             raise wrong(f"there is no row {owner} here", self.line)
         for _, table, var in reversed(self.scopes):
             if name in table.names:
-                # Who writes :k for the variable means the column by k.
+                # In a transaction that writes :k for the variable, a bare k is the column.
                 if (name in self.params or name in self.known) and name not in self.placeholders:
                     hint = f"write :{name} for the variable, {table.name}.{name} for the column"
                     raise wrong(f"{name} is a column of {table.name} and also a variable", self.line, hint)
@@ -201,31 +203,30 @@ class Translator:
         return self._variable(name, node)
 
     def of(self, var: str, table: sql.SqlTable, name: str) -> Expr:
-        """A column of a row."""
         if name not in table.names:
             raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
         return Field(var, name)
 
-    def _later(self, node: Any) -> Expr:
-        """Some time before or after now is as unknown as now is."""
+    def _time_offset(self, node: Any) -> Expr:
+        """Return an argument for a time before or after now; the time itself is unknown too."""
         exp = engine().exp
         if isinstance(node.this, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp):
-            return self._made_up("then", node)
+            return self._generated("then", node)
         self.unsupported(node)
         raise AssertionError
 
-    def _made_up(self, stem: str, node: Any) -> Expr:
-        if self.unknown is None:
+    def _generated(self, stem: str, node: Any) -> Expr:
+        if self.generated_value is None:
             self.unsupported(node)
-        assert self.unknown is not None
-        return self.unknown(stem, "int", self.line)
+        assert self.generated_value is not None
+        return self.generated_value(stem, "int", self.line)
 
     def ir_table(self, table: sql.SqlTable) -> ir.Table:
-        """What there is to know of a table for ``ir.pinned``."""
+        """Return the table with its primary key only, as ``ir.fixes_key`` needs it."""
         return ir.Table(table.name, (), table.primary_key)
 
-    def of_the_row(self, node: Any, rows: str, var: str) -> Expr:
-        """A value of the only row of a set that may be empty; then it is 0, and nobody should ask."""
+    def value_of_only_row(self, node: Any, rows: str, var: str) -> Expr:
+        """Return a value of the only row of a set. If the set is empty the value is 0, and is not used."""
         return ir.Query("max", rows, var, ir.TRUE, self.expr(node), Const(0), is_local=True)
 
     def _variable(self, name: str, node: Any) -> Expr:
@@ -238,8 +239,8 @@ class Translator:
         columns = "; ".join(f"{table.name} has {', '.join(table.names)}" for _, table, _ in self.scopes)
         raise wrong(f"{name} is neither a column nor a variable with a value here", self.line, columns)
 
-    def inner(self, select: Any) -> tuple["Translator", Aggregates]:
-        """The translator for what is inside a SELECT, and its table, row and condition."""
+    def inner(self, select: Any) -> tuple["ExpressionTranslator", SelectedRows]:
+        """Return the translator for the inside of a SELECT, and the SELECT's table, row and condition."""
         exp = engine().exp
         if not isinstance(select, exp.Select):
             self.unsupported(select)
@@ -260,7 +261,7 @@ class Translator:
         below = replace(self, scopes=[*self.scopes, scope], aggregates=None)
         where = select.args.get("where")
         condition = below.where(where.this) if where else ir.TRUE
-        return below, Aggregates(name, var, condition)
+        return below, SelectedRows(name, var, condition)
 
     def _exists(self, select: Any) -> Expr:
         exp = engine().exp
@@ -334,24 +335,22 @@ class Translator:
         return result
 
 
-def takes_one(select: Any) -> bool:
-    """Is it LIMIT 1?"""
+def has_limit_one(select: Any) -> bool:
     limit = select.args.get("limit") if isinstance(select, engine().exp.Select) else None
     number = getattr(limit, "expression", None)
     return number is not None and number.sql() == "1" and not select.args.get("offset")
 
 
 def is_aggregate(select: Any) -> bool:
-    """Does a SELECT give one row because all its values are aggregates?"""
+    """Return whether a SELECT returns one row because all its values are aggregates."""
     exp = engine().exp
     return bool(select.expressions) and all(
         isinstance(part.unalias(), exp.AggFunc | exp.Coalesce) or part.find(exp.AggFunc) for part in select.expressions
     )
 
 
-# From sql_constraints.py: Tables of SQL files in the intermediate form, and what the database itself enforces.
 def table_of(table: sql.SqlTable) -> ir.Table:
-    """The table with the sorts of its columns."""
+    """Return the table with the sorts of its columns. Integer keys and foreign keys have the sort "id"."""
     ids = {*table.primary_key, *(column for key in table.foreign_keys for column in key.columns)}
     columns: list[tuple[str, ir.Sort]] = []
     for column in table.columns:
@@ -361,7 +360,7 @@ def table_of(table: sql.SqlTable) -> ir.Table:
 
 
 def enforced(table: sql.SqlTable, file: sql.File, notes: list[str]) -> list[ir.Clause]:
-    """Return UNIQUE, FOREIGN KEY and CHECK, which the database sees to; those left out become ``notes``."""
+    """Return UNIQUE, FOREIGN KEY and CHECK constraints as clauses; unsupported CHECKs become ``notes``."""
     found = []
     for columns in table.unique:
         same = ir.conjunction([Operation("=", (Field("b", c), Field("a", c))) for c in columns])
@@ -382,10 +381,10 @@ def enforced(table: sql.SqlTable, file: sql.File, notes: list[str]) -> list[ir.C
         ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
         found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
     for number, check in enumerate(table.checks, 1):
-        translator = Translator(file, check.line, [("", table, "r")])
+        translator = ExpressionTranslator(file, check.line, [("", table, "r")])
         try:
             condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
-        except InputError:  # with fewer constraints more can happen, never less
+        except InputError:  # fewer constraints allow more executions, never fewer
             notes.append(f"CHECK ({check.text:.60}) of {table.name} is ignored: the answer does not count on it")
             continue
         ddl = ((table.name, f"CHECK ({check.text})"),)

@@ -1,18 +1,17 @@
-"""Statements and conditions as SQL: for people to read, and, with values in place of names, for a server to run."""
+"""Render statements and conditions as SQL: for reports, and with values in place of names for a server."""
 
 from collections.abc import Callable
 
 from plume_py.reasoning.infer.execution.evaluate import Frame, TableShape, compiled
 from plume_py.reasoning.infer.program import ir
 
-# The column that numbers the rows of a table without primary key on a server.
+# On a server, the column with the row numbers of a table without primary key.
 HIDDEN = "isocheck_row"
 
 _INFIX = {"+": "+", "-": "-", "*": "*", "<": "<", "<=": "<=", "=": "=", "<>": "<>"}
 
 
 def literal(value: ir.Value) -> str:
-    """A value as SQL writes it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
@@ -22,7 +21,7 @@ def literal(value: ir.Value) -> str:
 
 
 class Sql:
-    """Renders expressions; ``value`` gives what stands for a name or a column of a row that was read."""
+    """Renders expressions. ``value`` returns the text for a name or column, or None to write the name itself."""
 
     def __init__(
         self, program: ir.Application, value: Callable[[ir.Expr], str | None] = lambda _: None, server: bool = False
@@ -31,13 +30,13 @@ class Sql:
         self._tables: dict[str, ir.Table] = {}
 
     def expr(self, expr: ir.Expr, alias: dict[str, str]) -> str:
-        """The text of an expression; ``alias`` has the rows of the statement itself."""
+        """Return the text of an expression; ``alias`` holds the prefixes of the statement's own row variables."""
         if isinstance(expr, ir.Const):
             return literal(expr.value)
         if isinstance(expr, ir.Field) and expr.row in alias:
             return f"{alias[expr.row]}{expr.column}"
         if isinstance(expr, ir.Arg | ir.Local | ir.Field):
-            return self.value(expr) or _spelled(expr)
+            return self.value(expr) or _name_text(expr)
         if isinstance(expr, ir.Same):
             return self._same(expr) if self.server else f"{expr.left} IS {expr.right}"
         if isinstance(expr, ir.Query):
@@ -81,7 +80,7 @@ class Sql:
         return f"{parts[0]} {_INFIX[expr.op]} {parts[1]}"
 
     def query(self, query: ir.Query, alias: dict[str, str]) -> str:
-        """A subquery; its row gets an alias of its own."""
+        """Return the text of a subquery. Its row variable becomes an alias."""
         inner = {**alias, query.var: f"{query.var}."}
         if not query.is_local:
             self._tables[query.var] = self.program.table(query.source)
@@ -107,7 +106,6 @@ class Sql:
         return f"(SELECT COALESCE({query.kind.upper()}({value}), {default}) {rest})"
 
     def statement(self, stmt: ir.Stmt) -> str:
-        """The text of a statement that looks at the database or changes it."""
         if isinstance(stmt, ir.SelectOne):
             return self._select(stmt, stmt.row)
         if isinstance(stmt, ir.SelectAll):
@@ -148,7 +146,7 @@ def _nested(stmt: ir.Update | ir.Delete) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """SELECT (SELECT x FROM t) is SELECT x FROM t, if nothing else is in it."""
+    """Return ``SELECT x FROM t`` for ``(SELECT x FROM t)``, and any other text unchanged."""
     if not text.startswith("(SELECT "):
         return text
     depth = 0
@@ -159,7 +157,7 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _spelled(expr: ir.Expr) -> str:
+def _name_text(expr: ir.Expr) -> str:
     if isinstance(expr, ir.Arg):
         return f":{expr.name}"
     if isinstance(expr, ir.Local):
@@ -168,13 +166,13 @@ def _spelled(expr: ir.Expr) -> str:
     return f"{expr.row}.{expr.column}"
 
 
-def values_in(shape: TableShape, frame: Frame, server: bool = False) -> Sql:
-    """Renders with values in place of arguments, locals and columns of rows that were read."""
+def sql_with_values(shape: TableShape, frame: Frame, server: bool = False) -> Sql:
+    """Return a renderer that replaces arguments, locals and columns of earlier rows by their values in ``frame``."""
 
     def value(expr: ir.Expr) -> str | None:
         try:
             return literal(compiled(expr, shape)((), frame))
-        except KeyError:  # a row of the statement itself
+        except KeyError:  # a column of the statement's own row
             return None
 
     return Sql(shape.program, value, server)

@@ -1,1 +1,1 @@
-"""Proofs without bounds: what a transaction does to the invariant, whoever runs beside it."""
+"""Unbounded proofs that a transaction at a level keeps the invariant, for any number of rows and of other commits."""

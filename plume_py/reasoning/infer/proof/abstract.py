@@ -1,7 +1,8 @@
-"""Database states for proofs: tables of any size, as uninterpreted functions from row identities to columns.
+"""Abstract database states for proofs: tables of any size, as uninterpreted z3 functions of row identities.
 
-A row's identity is its primary key, or a hidden number. A state is a base, or a base with writes laid over it. Sums and
-counts over a base are uninterpreted too, but a write to a single row changes them by exactly what that row contributes.
+A row's identity is its primary key, or its hidden row number. A state is a ``BaseState``, of which only assumptions are
+known, or a state with one write applied (``OverlaidState``). Aggregates over a base are uninterpreted functions of the
+query's free variables. A write to a single row changes sums and counts by the contribution of that row.
 """
 
 from collections.abc import Callable
@@ -16,37 +17,34 @@ from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
 
-Id = tuple[Term, ...]
+RowId = tuple[Term, ...]
 _numbers = count()
 
 
 def fresh(stem: str, sort: str) -> Any:
-    """A new constant."""
     name = f"{stem}?{next(_numbers)}"
     return z3.Bool(name) if sort == "bool" else z3.Int(name)
 
 
-def same(left: Id, right: Id) -> Term:
-    """Are two identities equal?"""
+def same(left: RowId, right: RowId) -> Term:
     return and_(*(equal(a, b) for a, b in zip(left, right, strict=True)))
 
 
 def new_function(stem: str, arity: int, sort: str) -> Any:
-    """A new uninterpreted function of integers."""
     result = z3.BoolSort() if sort == "bool" else z3.IntSort()
     return z3.Function(f"{stem}?{next(_numbers)}", *([z3.IntSort()] * arity), result)
 
 
 def applied(function: Any, params: list[Term]) -> Term:
-    """A function of integers, applied to values of any sort."""
+    """Return the function applied to values of any sort; Booleans become 0 and 1."""
     return function(*(ite(p, 1, 0) if isinstance(p, bool) or z3.is_bool(p) else p for p in params))
 
 
 @dataclass(frozen=True)
 class AbstractRow:
-    """What a row variable stands for: an identity, and its columns as they were seen."""
+    """The value of a row variable: an identity, and the columns as the statement saw them."""
 
-    id: Id
+    id: RowId
     columns: dict[str, Term]
 
 
@@ -56,25 +54,25 @@ class AbstractState:
     def __init__(self, program: ir.Application) -> None:
         self.program = program
 
-    def present(self, table: ir.Table, row: Id) -> Term:
-        """Is there such a row?"""
+    def present(self, table: ir.Table, row: RowId) -> Term:
+        """Return the condition that the table has this row."""
         raise NotImplementedError
 
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
-        """A column of it."""
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
+        """Return the value of a column of the row."""
         raise NotImplementedError
 
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
-        """The value of a sum, count, min or max."""
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
+        """Return the value of a sum, count, min or max."""
         raise NotImplementedError
 
-    def bound(self, table: ir.Table, row: Id) -> AbstractRow:
-        """A row with all its columns."""
+    def bound(self, table: ir.Table, row: RowId) -> AbstractRow:
+        """Return a row variable's value for this row."""
         return AbstractRow(row, {name: self.column(table, row, name) for name in table.names})
 
 
-class Base(AbstractState):
-    """A state about which only assumptions are known."""
+class BaseState(AbstractState):
+    """A state of which only assumptions are known. ``axioms`` holds the facts about its counts."""
 
     def __init__(self, program: ir.Application, name: str) -> None:
         super().__init__(program)
@@ -86,20 +84,20 @@ class Base(AbstractState):
             for c, sort in t.columns
         }
         self._aggregates: dict[str, Any] = {}
-        self.axioms: list[Any] = []  # about counts
+        self.axioms: list[Any] = []
 
     @override
-    def present(self, table: ir.Table, row: Id) -> Term:
+    def present(self, table: ir.Table, row: RowId) -> Term:
         return self._present[table.name](*row)
 
     @override
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
         if name in table.key:
             return row[table.key.index(name)]
         return self._columns[table.name, name](*row)
 
     @override
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
         name, params = outer.canonical(query)
         if name not in self._aggregates:
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
@@ -109,27 +107,31 @@ class Base(AbstractState):
 
 
 def arity(table: ir.Table) -> int:
-    """How many numbers identify a row."""
+    """Return the number of integers in a row's identity."""
     return len(table.key) or 1
 
 
 @dataclass
 class RowChange:
-    """A write: which rows (``hits``), and what becomes of them. ``single`` is the row if it can only be one."""
+    """A write: the rows that it hits, and their presence and columns afterwards.
+
+    ``single`` is the identity if the write hits at most one row. ``affects`` holds the columns that may change; it is
+    None if rows may also appear or disappear.
+    """
 
     table: ir.Table
-    hits: Callable[[Id], Term]
-    present: Callable[[Id], Term]
-    columns: dict[str, Callable[[Id], Term]]
-    single: Id | None
+    hits: Callable[[RowId], Term]
+    present: Callable[[RowId], Term]
+    columns: dict[str, Callable[[RowId], Term]]
+    single: RowId | None
     guard: Term
-    affects: frozenset[str] | None  # the columns that differ from what is below; None: rows come or go
-    times: Term = None  # that many new rows, all with the values of ``alike``
+    affects: frozenset[str] | None
+    times: Term = None  # for INSERT in a loop: the number of new rows, which all have the values ``alike``
     alike: dict[str, Term] = field(default_factory=dict)
 
 
-class Overlaid(AbstractState):
-    """A state with one write laid over it."""
+class OverlaidState(AbstractState):
+    """A state with one write applied."""
 
     def __init__(self, below: AbstractState, change: RowChange) -> None:
         super().__init__(below.program)
@@ -137,21 +139,21 @@ class Overlaid(AbstractState):
         self._unknown: dict[str, Any] = {}
 
     @override
-    def present(self, table: ir.Table, row: Id) -> Term:
+    def present(self, table: ir.Table, row: RowId) -> Term:
         before = self.below.present(table, row)
         if table.name != self.change.table.name:
             return before
         return ite(self.change.hits(row), self.change.present(row), before)
 
     @override
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
         before = self.below.column(table, row, name)
         if table.name != self.change.table.name or name not in self.change.columns or name in table.key:
             return before
         return ite(self.change.hits(row), self.change.columns[name](row), before)
 
     @override
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
         change = self.change
         before = self.below.aggregate(query, outer)
         if not _depends(query, change):
@@ -175,7 +177,6 @@ class Overlaid(AbstractState):
 
 
 def _depends(query: ir.Query, change: RowChange) -> bool:
-    """Can the write change the value of the query?"""
     sources = {node.source for node in ir.queries(query)}
     if change.table.name not in sources:
         return False
@@ -186,19 +187,22 @@ def _depends(query: ir.Query, change: RowChange) -> bool:
 
 
 def is_plain(query: ir.Query) -> bool:
-    """Has its condition neither queries nor comparisons of identities?"""
+    """Return whether the query's condition has no inner query and no comparison of identities."""
     return not any(isinstance(node, ir.Query | ir.Same) and node is not query for node in ir.walk(query))
 
 
 @dataclass
-class Outer:
-    """An evaluator with a frame, as seen from an aggregate: its free names are the parameters of the aggregate."""
+class AggregateContext:
+    """The context of an aggregate: an evaluator and a frame. The aggregate's free names are its parameters."""
 
     evaluate: "AbstractEvaluator"
     frame: dict[str, Any]
 
     def canonical(self, query: ir.Query) -> tuple[str, list[Term]]:
-        """A name that equal queries share whatever their variables are called, and the values of what is free."""
+        """Return a name that does not depend on variable names, and the values of the free names, its parameters.
+
+        Equal queries share the name.
+        """
         bound: dict[str, str] = {}
         params: list[Term] = []
         places: dict[str, int] = {}
@@ -214,7 +218,7 @@ class Outer:
             if isinstance(node, ir.Query):
                 bound[node.var] = f"@{len(bound)}"
                 parts = [spelled(part) for part in (node.where, node.value, node.default) if part is not None]
-                # A set that was read is equal to nothing else.
+                # Two sets that were read are never assumed to be equal.
                 source = f"set {next(_numbers)}" if node.is_local else node.source
                 return f"{node.kind}({source},{bound[node.var]},{','.join(parts)})"
             if isinstance(node, ir.Field):
@@ -236,13 +240,13 @@ class Outer:
         return spelled(query), params
 
     def unknown(self, query: ir.Query) -> Term:
-        """Some value, but the same wherever what is free in the query is the same: it may be asked of many rows."""
+        """Return a fresh uninterpreted function of the query's free names, since the query may be evaluated per row."""
         _, params = self.canonical(query)
         sort = "bool" if query.kind in ("exists", "forall") else "int"
         return applied(new_function("unknown", len(params), sort), params)
 
     def counted(self, query: ir.Query, view: AbstractState, function: Any) -> Any:
-        """A count is never negative, and where it is positive there is such a row, whatever the parameters."""
+        """Return the axiom of a count, for all parameters: it is at least 0, and if it is positive some row matches."""
         free = {
             repr(node): node
             for node in ir.walk(query)
@@ -252,7 +256,7 @@ class Outer:
         if any(isinstance(p, bool) or z3.is_bool(p) for p in params):
             return z3.BoolVal(True)
         places = [fresh("p", "int") for _ in params]
-        # The parameters come in the order in which the condition mentions them.
+        # ``canonical`` orders the parameters as the condition mentions them.
         given = AbstractEvaluator(self.evaluate.shape, self.evaluate.texts, dict(zip(free, places, strict=True)))
         table = view.program.table(query.source)
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
@@ -262,8 +266,8 @@ class Outer:
         fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
         return z3.ForAll(places, fact, patterns=[total]) if places else fact
 
-    def contribution(self, query: ir.Query, view: AbstractState, row: Id) -> Term:
-        """What one row adds to a sum or count."""
+    def contribution(self, query: ir.Query, view: AbstractState, row: RowId) -> Term:
+        """Return the amount that one row adds to a sum or count."""
         table = view.program.table(query.source)
         inner = {**self.frame, query.var: view.bound(table, row)}
         counts = and_(view.present(table, row), self.evaluate(query.where, view, inner))
@@ -273,7 +277,7 @@ class Outer:
 
 @dataclass
 class RowSet:
-    """A set of rows that was read: its condition in the view of that time."""
+    """A set of rows that a statement read: its condition, and the view and frame at that time."""
 
     view: AbstractState
     table: ir.Table
@@ -283,13 +287,12 @@ class RowSet:
 
 
 class AbstractEvaluator:
-    """Expressions as formulas, with quantifiers over rows."""
+    """Translates expressions to formulas. Queries over tables become quantifiers over row identities."""
 
     def __init__(self, shape: TableShape, texts: Texts, constants: dict[str, Term] | None = None) -> None:
         self.shape, self.texts, self.constants = shape, texts, constants or {}
 
     def __call__(self, expr: ir.Expr, view: AbstractState | None, frame: dict[str, Any]) -> Term:
-        """The value of an expression in a view."""
         if self.constants and repr(expr) in self.constants:
             return self.constants[repr(expr)]
         if isinstance(expr, ir.Const):
@@ -306,9 +309,9 @@ class AbstractEvaluator:
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
     def member(
-        self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any], row: Id
+        self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any], row: RowId
     ) -> tuple[Term, dict[str, Any]]:
-        """Is this row one that the query goes over? And the frame with it."""
+        """Return the condition that the query ranges over this row, and the frame with the row bound."""
         if query.is_local:
             rows = frame[query.source]
             seen = rows.view.bound(rows.table, row)
@@ -326,12 +329,12 @@ class AbstractEvaluator:
         if query.is_local and not isinstance(frame[query.source], RowSet):
             if query.kind == "count" and query.where == ir.TRUE:
                 return frame[query.source].count  # the size of a list argument
-            return Outer(self, frame).unknown(query)
+            return AggregateContext(self, frame).unknown(query)
         if query.kind not in ("exists", "forall"):
             if query.is_local:
-                return Outer(self, frame).unknown(query)
+                return AggregateContext(self, frame).unknown(query)
             assert view is not None
-            return view.aggregate(query, Outer(self, frame))
+            return view.aggregate(query, AggregateContext(self, frame))
         table = frame[query.source].table if query.is_local else self.shape.program.table(query.source)
         row = tuple(fresh(query.var, "int") for _ in range(arity(table)))
         counts, inner = self.member(query, view, frame, row)
@@ -342,5 +345,5 @@ class AbstractEvaluator:
 
 
 def formula(term: Term) -> Any:
-    """A condition as the solver wants it, even if it is a constant."""
+    """Return a condition as a z3 formula, even if it is a Python constant."""
     return z3.BoolVal(term) if isinstance(term, bool) else term

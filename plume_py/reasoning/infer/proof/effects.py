@@ -1,7 +1,7 @@
-"""What a transaction does to a database of any size: its statements, executed on all paths at once, for proofs.
+"""Execute a transaction symbolically for a proof, on all paths at once, over tables of any size.
 
-Each statement is evaluated on a state about which little is known; what it writes is laid over the states to come. What
-it locks, and what it inserts, is noted for ``prove``.
+Each statement is evaluated on a state of which only the invariant is known. Its writes are applied to all later states.
+``prove`` relates the states and uses the recorded locks and new rows.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.proof.abstract import (
     AbstractEvaluator,
     AbstractState,
-    Base,
-    Id,
-    Overlaid,
+    BaseState,
+    OverlaidState,
     RowChange,
+    RowId,
     RowSet,
     arity,
     formula,
@@ -35,35 +35,35 @@ class OutOfReach(Exception):  # noqa: N818
 
 
 @dataclass
-class Element:
-    """A list argument: how many elements it has is all that is known."""
+class AbstractList:
+    """A list argument. Only its number of elements is known."""
 
     count: Any
 
 
 @dataclass
-class Lock:
-    """Rows that others cannot change from this state on."""
+class RowLock:
+    """Rows that no other transaction can change from this state on. ``rows`` maps an identity to a condition."""
 
     state: int
     table: ir.Table
-    rows: Any  # a function from identities to conditions
+    rows: Any
     is_write: bool
 
 
 @dataclass
-class New:
-    """A new row, or those of a loop: which, on which paths, and the number of writes before."""
+class NewRow:
+    """A new row, or the new rows of a loop: identity, path condition, and the number of writes before it."""
 
     table: ir.Table
-    row: Id
+    row: RowId
     guard: Term
     after: int
-    is_many: bool = False  # ``row`` is any row, and ``guard`` a condition on it
+    is_many: bool = False  # in a loop: ``row`` is a variable, and ``guard`` is the condition that it is new
 
 
-class Effects:
-    """The effects of one transaction at one level."""
+class TransactionEffects:
+    """The effects of one transaction at one level: states, writes, locks and new rows."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
@@ -74,13 +74,13 @@ class Effects:
         self.states = [self._state()]
         self.live: Term = True
         self.changes: list[RowChange] = []
-        self.locks: list[Lock] = []
+        self.locks: list[RowLock] = []
         self.frame: dict[str, Any] = {}
-        self.inserted: list[New] = []
+        self.inserted: list[NewRow] = []
 
-    def _state(self) -> Base:
+    def _state(self) -> BaseState:
         number = len(getattr(self, "states", []))
-        state = Base(self.program, f"D{number}")
+        state = BaseState(self.program, f"D{number}")
         for clause in (*self.program.invariant, *self.program.enforced):
             self.add(self._clause(clause, state))
         return state
@@ -90,56 +90,53 @@ class Effects:
         return AbstractEvaluator(shape, self.texts)(clause.condition, view, {})
 
     def add(self, fact: Term) -> None:
-        """Assume this."""
         if fact is not True:
             self.facts.append(z3.BoolVal(False) if fact is False else fact)
 
     def _overlaid(self, state: AbstractState, writes: int) -> AbstractState:
         for change in self.changes[:writes]:
-            state = Overlaid(state, change)
+            state = OverlaidState(state, change)
         return state
 
-    def now(self, writing: bool, guard: Term, newest: bool = False) -> Base:
-        """The state a statement is evaluated on; others may have committed before it."""
+    def statement_state(self, writing: bool, guard: Term, newest: bool = False) -> BaseState:
+        """Return the state on which a statement is evaluated. Other transactions may have committed before it."""
         if self.level.late_snapshot and not writing and not newest:
-            return self._late(guard)
+            return self._first_select_snapshot(guard)
         which = "current" if newest else self.level.write if writing else self.level.select
-        return self._next(stays=self.level.is_serial or which == "snapshot")
+        return self._next_state(stays=self.level.is_serial or which == "snapshot")
 
-    def _next(self, stays: bool = False) -> Base:
+    def _next_state(self, stays: bool = False) -> BaseState:
         if stays or not self._begun:
             self._begun = True
             return self.states[0]
         self.states.append(self._state())
         return self.states[-1]
 
-    def _late(self, guard: Term) -> Base:
-        """The snapshot of the first SELECT; we do not follow where different paths have different ones."""
+    def _first_select_snapshot(self, guard: Term) -> BaseState:
+        """Return the snapshot of the first SELECT. Raise OutOfReach if paths may have different snapshots."""
         if self._snapshot is None:
-            self._snapshot = self._next()
-            self._is_sure = guard is True
-        elif not self._is_sure:
+            self._snapshot = self._next_state()
+            self._snapshot_is_certain = guard is True
+        elif not self._snapshot_is_certain:
             raise OutOfReach
         return self._snapshot
 
     _begun = False
-    _snapshot: Base | None = None
-    _is_sure = False
+    _snapshot: BaseState | None = None
+    _snapshot_is_certain = False
 
     def view(self, guard: Term, writing: bool = False, newest: bool = False) -> AbstractState:
-        """What a statement sees: a state with the transaction's own writes."""
-        return self._overlaid(self.now(writing, guard, newest), len(self.changes))
+        """Return the state that a statement sees: with the transaction's own writes."""
+        return self._overlaid(self.statement_state(writing, guard, newest), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements on the paths of ``guard``."""
         for stmt in body:
             self.statement(stmt, guard)
 
     def statement(self, stmt: ir.Stmt, guard: Term) -> None:
-        """Execute one statement."""
         try:
             self._statement(stmt, guard)
-        except KeyError:  # a name that has a value only inside a loop
+        except KeyError:  # a name that is assigned only inside a loop
             raise OutOfReach from None
 
     def _statement(self, stmt: ir.Stmt, guard: Term) -> None:
@@ -168,15 +165,15 @@ class Effects:
             self.change(stmt, guard)
 
     def value(self, expr: ir.Expr, view: AbstractState | None, guard: Term, before: Term = None) -> Term:
-        """The value of an expression, with what is known of its aggregates."""
+        """Return the value of an expression, and assume facts about its aggregates."""
         for query in ir.queries(expr):
             if query.kind in ("count", "min", "max") and view is not None:
-                self.describe(query, view)
+                self.assume_aggregate(query, view)
         found = self.evaluate(expr, view, self.frame)
         return found if before is None else ite(guard, found, before)
 
-    def describe(self, query: ir.Query, view: AbstractState) -> None:
-        """A count is positive iff there is a row; a minimum is attained, and nothing is below it."""
+    def assume_aggregate(self, query: ir.Query, view: AbstractState) -> None:
+        """Assume that a count is positive iff a row matches, or that a minimum or maximum is attained and extreme."""
         names = {node.row for node in ir.walk(query) if isinstance(node, ir.Field)} - {query.var}
         if any(name not in self.frame for name in names) or [q for q in ir.queries(query) if q is not query]:
             return
@@ -200,30 +197,30 @@ class Effects:
         default = self.evaluate(query.default, view, self.frame)
         self.add(z3.Implies(z3.Not(formula(some)), total == default))
 
-    def matches(self, rows: RowSet, row: Id) -> Term:
-        """Is a row in a set that was read?"""
+    def matches(self, rows: RowSet, row: RowId) -> Term:
+        """Return the condition that a row is in a set that was read."""
         frame = {**rows.frame, rows.var: rows.view.bound(rows.table, row)}
         return and_(rows.view.present(rows.table, row), self.evaluate(rows.where, rows.view, frame))
 
     def lock(self, table: ir.Table, rows: Any, write: bool, reading: bool = False) -> None:
-        """Note that rows are locked from now on, if the level locks them."""
+        """Record that rows are locked from the current state on, if the level locks them."""
         if self.level.write == "snapshot" and not self.level.first_committer_wins:
-            return  # the lock is taken now, but others may have changed what the snapshot shows
+            return  # the lock is taken now, but the rows may have changed since the snapshot
         holds = write or (reading and self.level.locks_reads)
         if holds and (self.level.locks_writes or reading):
-            self.locks.append(Lock(len(self.states) - 1, table, rows, write))
+            self.locks.append(RowLock(len(self.states) - 1, table, rows, write))
 
-    def identity(self, table: ir.Table, var: str, where: ir.Expr) -> Id | None:
-        """The one row that a condition can mean, if it fixes the primary key."""
-        if not ir.pinned(where, var, table):
+    def identity(self, table: ir.Table, var: str, where: ir.Expr) -> RowId | None:
+        """Return the identity of the only row that a condition can match, if it fixes the primary key, else None."""
+        if not ir.fixes_key(where, var, table):
             return None
-        values = ir.fixed(where, var)
+        values = ir.fixed_columns(where, var)
         if any(ir.queries(values[column]) for column in table.key):
             return None
         return tuple(self.evaluate(values[column], None, self.frame) for column in table.key)
 
     def select_one(self, stmt: ir.SelectOne, guard: Term) -> None:
-        """Some row that matches; without one the transaction rolls back."""
+        """Bind some row that matches. Without a match the transaction rolls back."""
         table, view = self.program.table(stmt.table), self.view(guard, stmt.lock)
         row = self.identity(table, stmt.row, stmt.where) or tuple(fresh(stmt.row, "int") for _ in range(arity(table)))
         self.frame[stmt.row] = view.bound(table, row)
@@ -232,7 +229,6 @@ class Effects:
         self.lock(table, lambda other: and_(guard, same(other, row)), stmt.lock, reading=True)
 
     def change(self, stmt: ir.Stmt, guard: Term) -> None:
-        """INSERT, UPDATE, DELETE."""
         if isinstance(stmt, ir.Insert):
             self.insert(stmt, guard)
             return
@@ -240,7 +236,7 @@ class Effects:
         table, view, frame = self.program.table(stmt.table), self.view(guard, writing=True), dict(self.frame)
         only = self.identity(table, stmt.var, stmt.where)
 
-        def hits(row: Id) -> Term:
+        def hits(row: RowId) -> Term:
             inner = {**frame, stmt.var: view.bound(table, row)}
             found = and_(guard, view.present(table, row), self.evaluate(stmt.where, view, inner))
             return and_(found, self.matches(frame[stmt.within], row)) if stmt.within else found
@@ -253,7 +249,7 @@ class Effects:
         else:
             columns = {column: new(value) for column, value in stmt.sets}
             affects = self._affected(table, columns)
-            if affects is None or len(affects) > len(columns):  # the whole row is what it was when it was written
+            if affects is None or len(affects) > len(columns):  # the UPDATE writes back all columns as it saw them
                 for column in table.names:
                     columns.setdefault(column, lambda row, c=column: view.column(table, row, c))
             change = RowChange(table, hits, lambda row: True, columns, only, hits(only) if only else guard, affects)
@@ -261,22 +257,22 @@ class Effects:
         self.changes.append(change)
 
     def _affected(self, table: ir.Table, columns: dict[str, Any]) -> frozenset[str] | None:
-        """What an UPDATE makes different from a state it is laid over.
+        """Return the columns in which an UPDATE may differ from a state that it is applied to; None if rows may differ.
 
-        With write locks, and SELECT and UPDATE looking at the same state, the other columns are as they were. A row
-        without a lock may even be gone by then.
+        With write locks, and reads and writes evaluated on the same state, only the assigned columns differ. Without
+        locks the row itself may be deleted by then.
         """
         if not self.level.locks_writes:
             return None
         return frozenset(columns) if self.level.select == self.level.write else frozenset(table.names)
 
     def insert(self, stmt: ir.Insert, guard: Term) -> None:
-        """A new row: with a primary key that nobody has, or with a fresh hidden number."""
+        """Insert a row whose primary key is free, or that has a fresh hidden number."""
         table, view = self.program.table(stmt.table), self.view(guard, writing=True)
         values = dict(zip(table.names, (self.evaluate(v, view, self.frame) for v in stmt.values), strict=True))
         if table.key:
-            row: Id = tuple(values[column] for column in table.key)
-            if self.level.write == "current":  # what an old snapshot shows may be gone; ``prove`` asks at commit
+            row: RowId = tuple(values[column] for column in table.key)
+            if self.level.write == "current":  # an old snapshot may show deleted rows: ``prove`` checks at commit
                 self.live = and_(self.live, or_(not_(guard), not_(view.present(table, row))))
         else:
             row = (fresh("new", "int"),)
@@ -285,7 +281,7 @@ class Effects:
             for new in self.inserted:
                 if new.table.name == table.name and not new.is_many:
                     self.add(not_(same(new.row, row)))
-        self.inserted.append(New(table, row, guard, len(self.changes)))
+        self.inserted.append(NewRow(table, row, guard, len(self.changes)))
         if self.level.write == "current":
             self.lock(table, lambda other: and_(guard, same(other, row)), True)
         columns = {name: _constant(value) for name, value in values.items()}
@@ -295,34 +291,35 @@ class Effects:
         self.changes.append(change)
 
     def loop(self, stmt: ir.ForEach, guard: Term) -> None:
-        """Any number of iterations: what the body writes becomes anything, on any rows, within what its text allows."""
+        """Approximate a loop: each write of its body may hit any rows, with any values that its text allows."""
         if not self.level.locks_writes:
             raise OutOfReach
         inside = [inner for inner in ir.statements(stmt.body) if isinstance(inner, ir.Let)]
         if any(name in self.frame for inner in inside for name in inner.names):
-            raise OutOfReach  # a value carried from one iteration to the next
-        if self._mixes(stmt.body):
-            raise OutOfReach  # a row that one iteration inserts is written by the next
+            raise OutOfReach  # a value may pass from one iteration to the next
+        if self._inserts_and_changes(stmt.body):
+            raise OutOfReach  # an iteration may write a row that an earlier one inserted
         if any(ir.reads_database(inner) for inner in ir.statements(stmt.body)):
             if self.level.late_snapshot and self._snapshot is None:
-                self._snapshot = self._next()  # perhaps taken by one of the iterations, so not sure
+                # Some iteration may take it, so ``_snapshot_is_certain`` remains false.
+                self._snapshot = self._next_state()
             self._begun = True
         for inner in ir.statements(stmt.body):
             if isinstance(inner, ir.Insert):
                 source = self.frame[stmt.source]
-                # The same text may be there twice, once inside a condition.
-                always = any(inner is direct for direct in stmt.body) and isinstance(source, Element)
-                self._any_inserts(inner, guard, set(self.frame), source.count if always else None)
+                # Compare by identity: an equal INSERT may also be inside a condition.
+                always = any(inner is direct for direct in stmt.body) and isinstance(source, AbstractList)
+                self._loop_inserts(inner, guard, set(self.frame), source.count if always else None)
             elif isinstance(inner, ir.Update | ir.Delete):
-                self._any_changes(inner, guard)
+                self._loop_changes(inner, guard)
 
-    def _mixes(self, body: tuple[ir.Stmt, ...]) -> bool:
-        """Are there tables into which a loop inserts, and whose rows it also updates or deletes?"""
+    def _inserts_and_changes(self, body: tuple[ir.Stmt, ...]) -> bool:
+        """Return whether a loop both inserts into a table and updates or deletes its rows."""
         inside = list(ir.statements(body))
         new = {stmt.table for stmt in inside if isinstance(stmt, ir.Insert)}
         return any(isinstance(stmt, ir.Update | ir.Delete) and stmt.table in new for stmt in inside)
 
-    def _any_inserts(self, stmt: ir.Insert, guard: Term, outside: set[str], times: Term) -> None:
+    def _loop_inserts(self, stmt: ir.Insert, guard: Term, outside: set[str], times: Term) -> None:
         table = self.program.table(stmt.table)
         touched = new_function("touched", arity(table), "bool")
         columns: dict[str, Any] = {}
@@ -335,14 +332,14 @@ class Effects:
                 unknown = new_function(name, arity(table), sort)
                 columns[name] = _applied(unknown)
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
-        self.inserted.append(New(table, row, touched(*row), len(self.changes), is_many=True))
+        self.inserted.append(NewRow(table, row, touched(*row), len(self.changes), is_many=True))
         self.changes.append(
             RowChange(
                 table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None, times, alike
             )
         )
 
-    def _any_changes(self, stmt: ir.Update | ir.Delete, guard: Term) -> None:
+    def _loop_changes(self, stmt: ir.Update | ir.Delete, guard: Term) -> None:
         table = self.program.table(stmt.table)
         touched = new_function("touched", arity(table), "bool")
         written = [column for column, _ in stmt.sets] if isinstance(stmt, ir.Update) else []
@@ -352,7 +349,7 @@ class Effects:
             columns[name] = _applied(unknown)
         below = len(self.changes)
 
-        def there(row: Id) -> Term:
+        def there(row: RowId) -> Term:
             return self._overlaid(self.states[-1], below).present(table, row)
 
         stays = isinstance(stmt, ir.Update)
@@ -370,7 +367,6 @@ class Effects:
 
 
 def _names(expr: ir.Expr) -> set[str]:
-    """The names and rows that an expression uses."""
     found = set()
     for node in ir.walk(expr):
         if isinstance(node, ir.Arg | ir.Local):
@@ -382,9 +378,9 @@ def _names(expr: ir.Expr) -> set[str]:
     return found
 
 
-def _constant(value: Term) -> Callable[[Id], Term]:
+def _constant(value: Term) -> Callable[[RowId], Term]:
     return lambda _: value
 
 
-def _applied(function: Any) -> Callable[[Id], Term]:
+def _applied(function: Any) -> Callable[[RowId], Term]:
     return lambda row: function(*row)

@@ -1,9 +1,10 @@
-"""Unbounded proofs: any number of rows, any number of commits of others between any two statements.
+"""Prove that a transaction at a level keeps the invariant: any number of rows, any number of commits of others.
 
-The transaction reads states about which we assume the invariant (others keep it, each at its own level), the frame of
-the program (what nobody ever does) and what the level forbids others. Its writes are laid over the state at commit, and
-each clause of the invariant must follow there. A solver that finds no countermodel has proved it; anything else, a
-countermodel included, only means that it is not proved: a countermodel may be a state that cannot be reached.
+The transaction reads abstract states. Each is assumed to satisfy the invariant, because the other transactions keep it,
+each at its own level. Successive states differ only within the frame of the program (``TableFrame``) and by commits
+that the level permits. The writes are applied to the state at commit, and each clause must follow there.
+
+A clause is proved if z3 finds no countermodel. A countermodel proves nothing: its states may be unreachable.
 """
 
 from dataclasses import dataclass
@@ -13,36 +14,41 @@ import z3
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.terms import Term, not_, or_, solve
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locking, locks_rows, replaced, takes_rows_at_once
-from plume_py.reasoning.infer.proof.abstract import AbstractState, Base, arity, formula, fresh
-from plume_py.reasoning.infer.proof.effects import Effects, Element, Lock, New, OutOfReach
-from plume_py.reasoning.infer.statement_models import LevelModel, under
+from plume_py.reasoning.infer.program.locking_statements import (
+    Locking,
+    locking_statements,
+    locks_atomically,
+    locks_rows,
+    reuses_keys,
+)
+from plume_py.reasoning.infer.proof.abstract import AbstractState, BaseState, arity, formula, fresh
+from plume_py.reasoning.infer.proof.effects import AbstractList, NewRow, OutOfReach, RowLock, TransactionEffects
+from plume_py.reasoning.infer.statement_models import LevelModel, as_executed
 
 
 @dataclass
 class InvariantProof:
-    """Which clauses were proved."""
+    """The clauses that were proved, and the open ones."""
 
     proved: tuple[str, ...]
     open: tuple[str, ...]
 
     @property
     def is_complete(self) -> bool:
-        """All of them?"""
         return not self.open
 
 
 def prove(
     program: ir.Application, name: str, level: LevelModel, seconds: float = 10.0, limits: Limits | None = None
 ) -> InvariantProof:
-    """Try to prove each clause of the invariant for a transaction at a level, each part of it in so many seconds.
+    """Try to prove each clause of the invariant for a transaction at a level, for ``seconds`` per part of a clause.
 
-    LimitError when the limits end it.
+    Raise LimitError when ``limits`` end the proof.
     """
     limits = limits or Limits()
     if not _sees_one_moment(program, program.transaction(name), level):
         return InvariantProof((), tuple(clause.name for clause in program.invariant))
-    prover = _Prover(program, under(program.transaction(name), level, program), level)
+    prover = _Prover(program, as_executed(program.transaction(name), level, program), level)
     proved, left = list[str](), list[str]()
     try:
         prover.run()
@@ -55,23 +61,23 @@ def prove(
 
 
 def _sees_one_moment(program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> bool:
-    """Do all statements look at one moment each, as the proof has it?
+    """Return whether each statement reads at one moment, as the proof assumes.
 
-    Where rows are found first, or taken one after the other, a scan may see two, and a row that was deleted meanwhile
-    is missed even if there is another one with its key.
+    A scan that finds rows first, or that locks one row after the other, may see several moments. It also misses a row
+    that was deleted and inserted again with the same key.
     """
-    if level.find_then_lock and any(replaced(program, stmt.table) for stmt in locking(txn)):
+    if level.find_then_lock and any(reuses_keys(program, stmt.table) for stmt in locking_statements(txn)):
         return False
     if (level.write == "snapshot" or level.late_snapshot) and _sees_old_rows(program, level, txn.body, set()):
         return False
-    return not (level.find_then_lock or level.row_by_row) or takes_rows_at_once(txn, program)
+    return not (level.find_then_lock or level.row_by_row) or locks_atomically(txn, program)
 
 
 def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.Stmt, ...], written: set[str]) -> bool:
-    """May a snapshot show more of these tables than what the transaction has ``written``?
+    """Return whether a read may see rows of its snapshot of a table that the transaction has ``written``.
 
-    PostgreSQL shows a row that is gone beside the one that was inserted with its key; InnoDB shows an old version in
-    place of one that an UPDATE has left as it was.
+    PostgreSQL shows a deleted row of the snapshot beside the new row with its key. InnoDB shows an old version of a row
+    that an UPDATE left unchanged.
     """
     for stmt in body:
         if isinstance(stmt, ir.If):
@@ -83,10 +89,10 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
             written |= before
         elif isinstance(stmt, ir.ForEach) and any(
             _sees_old_rows(program, level, stmt.body, written)
-            for _ in range(2)  # a round comes after another
+            for _ in range(2)  # a second round sees the writes of the first
         ):
             return True
-        looked_at = {query.source for query in _asked(stmt)}
+        looked_at = {query.source for query in _own_queries(stmt)}
         if isinstance(stmt, Locking) and not (level.late_snapshot and locks_rows(stmt)):
             looked_at.add(stmt.table)
         if looked_at & written:
@@ -94,24 +100,24 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
         if isinstance(stmt, ir.Update) and level.late_snapshot:
             written.add(stmt.table)
         elif isinstance(stmt, ir.Insert) and not level.late_snapshot:
-            written |= {stmt.table} if program.table(stmt.table).key and replaced(program, stmt.table) else set()
+            written |= {stmt.table} if program.table(stmt.table).key and reuses_keys(program, stmt.table) else set()
     return False
 
 
-def _asked(stmt: ir.Stmt) -> list[ir.Query]:
-    """The queries of a statement itself, not of those in it."""
+def _own_queries(stmt: ir.Stmt) -> list[ir.Query]:
+    """Return the queries of a statement, without the queries of statements inside it."""
     inner = {id(node) for part in ir.statements((stmt,)) if part is not stmt for node in ir.walk(part)}
     return [node for node in ir.walk(stmt) if isinstance(node, ir.Query) and id(node) not in inner]
 
 
-class _Prover(Effects):
+class _Prover(TransactionEffects):
     """The verification conditions of one transaction at one level."""
 
     def run(self) -> None:
-        """Execute the transaction, then relate the states."""
+        """Execute the transaction, then relate its states to each other."""
         for param in self.txn.params:
             size = fresh(f"size of {param.name}", "int")
-            self.frame[param.name] = Element(size) if param.fields else fresh(param.name, param.sort)
+            self.frame[param.name] = AbstractList(size) if param.fields else fresh(param.name, param.sort)
             self.add(size >= 0)
         for condition in self.txn.assume:
             self.add(self.evaluate(condition, None, self.frame))
@@ -124,8 +130,8 @@ class _Prover(Effects):
         end = self.states[-1]
         self.add(self.live)
         for new in self.inserted:
-            # A primary key is free when the row is installed, perhaps because the transaction itself has deleted it;
-            # a hidden number was never used before.
+            # A primary key is free just before the row is added: the transaction may have deleted the old row itself.
+            # A hidden number was never used before.
             views = [self._overlaid(end, new.after)] if new.table.key else self.states
             for view in views:
                 self._absent(new, view)
@@ -133,21 +139,21 @@ class _Prover(Effects):
         for clause in self.program.enforced:
             self.add(self._clause(clause, self.final))
 
-    def _absent(self, new: New, view: AbstractState) -> None:
+    def _absent(self, new: NewRow, view: AbstractState) -> None:
         absent = or_(not_(new.guard), not_(view.present(new.table, new.row)))
         self.add(z3.ForAll(list(new.row), absent) if new.is_many else absent)
 
-    def _interference(self, earlier: Base, later: Base) -> None:
-        """What others can have done from one state to the next: anything within the frame."""
+    def _interference(self, earlier: BaseState, later: BaseState) -> None:
+        """Assume that other transactions change the state only within the frame of the program."""
         for table in self.program.tables:
-            frame = frames(self.program)[table.name]
+            frame = table_frames(self.program)[table.name]
             row = tuple(fresh("r", "int") for _ in range(arity(table)))
             was, now = earlier.present(table, row), later.present(table, row)
             if not frame.deletes:
                 self.add(z3.ForAll(list(row), z3.Implies(was, now)))
             if not frame.inserts:
                 self.add(z3.ForAll(list(row), z3.Implies(now, was)))
-            # A hidden number is never used again, but a primary key may be, by another row.
+            # Another row may reuse a primary key, but never a hidden number.
             if not frame.keeps_rows and table.key:
                 continue
             for column in table.names:
@@ -160,13 +166,13 @@ class _Prover(Effects):
                     self.add(z3.ForAll(list(row), z3.Implies(z3.And(was, now), before <= after)))
 
     def _isolation(self) -> None:
-        """What the level forbids others: to change what is locked, or, with first-committer-wins, what was written."""
+        """Assume that locked rows do not change and, with first-committer-wins, that written rows do not."""
         for lock in self.locks:
             begin = 0 if self.level.first_committer_wins and lock.is_write else lock.state
             for j in range(begin, len(self.states) - 1):
                 self._unchanged(lock, self.states[j], self.states[j + 1])
 
-    def _unchanged(self, lock: Lock, earlier: Base, later: Base) -> None:
+    def _unchanged(self, lock: RowLock, earlier: BaseState, later: BaseState) -> None:
         table = lock.table
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         equal = [earlier.present(table, row) == later.present(table, row)]
@@ -176,9 +182,8 @@ class _Prover(Effects):
         self.add(z3.ForAll(list(row), z3.Implies(formula(lock.rows(row)), z3.And(*equal))))
 
     def follows(self, clause: ir.Clause, seconds: float, limits: Limits) -> bool:
-        """Does the clause hold at the end?"""
         goal = self._clause(clause, self.final)
-        # Parts of a conjunction are easier one by one.
+        # z3 proves the parts of a conjunction more easily one by one.
         parts = goal.children() if z3.is_and(goal) else [goal]
         return all(self._valid(part, limits.at_most(seconds)) for part in parts)
 
@@ -191,14 +196,13 @@ class _Prover(Effects):
         return bool(solve(solver, limits) == z3.unsat)
 
 
-__all__ = ["InvariantProof", "prove"]
-
-
-# From invariant_frame.py: What no transaction of a program ever does: the frame within which others can interfere,
-# derived from their text.
 @dataclass(frozen=True)
 class TableFrame:
-    """May rows appear or disappear, which columns may change, and which only grow?"""
+    """What the transactions of a program can do to a table, read off their text.
+
+    ``inserts`` and ``deletes`` state whether rows may appear and disappear. ``changed`` holds the columns that may
+    change, ``growing`` the columns among them that never decrease.
+    """
 
     inserts: bool
     deletes: bool
@@ -207,12 +211,11 @@ class TableFrame:
 
     @property
     def keeps_rows(self) -> bool:
-        """Is a row that is there twice there in between, so that it is the same row?"""
+        """Whether a row that is present at two moments is the same row, and present in between."""
         return not (self.inserts and self.deletes)
 
 
-def frames(program: ir.Application) -> dict[str, TableFrame]:
-    """The frame of each table."""
+def table_frames(program: ir.Application) -> dict[str, TableFrame]:
     return {table.name: _frame(program, table) for table in program.tables}
 
 
@@ -234,7 +237,7 @@ def _frame(program: ir.Application, table: ir.Table) -> TableFrame:
 
 
 def _grows(column: str, value: ir.Expr, stmt: ir.Update, txn: ir.TransactionProgram) -> bool:
-    """Is it ``column + something that is not negative``?"""
+    """Return whether ``value`` is ``column`` plus a term that is not negative."""
     own = ir.Field(stmt.var, column)
     if not (isinstance(value, ir.Operation) and value.op == "+" and own in value.args):
         return False
@@ -245,7 +248,7 @@ def _grows(column: str, value: ir.Expr, stmt: ir.Update, txn: ir.TransactionProg
 
 
 def _not_negative(promise: ir.Expr, value: ir.Expr) -> bool:
-    """Does a promise of the callers say that the value is at least 0?"""
+    """Return whether the callers guarantee, by the condition ``promise``, that the value is at least 0."""
     if isinstance(promise, ir.Operation) and promise.op == "and":
         return any(_not_negative(part, value) for part in promise.args)
     if not (isinstance(promise, ir.Operation) and promise.op in ("<", "<=")):

@@ -48,7 +48,7 @@ def concurrency_control(
         return CURRENT
     if database.name == "sqlite":
         return _SERIAL["sqlite"]
-    setting = database.spelled(isolation)
+    setting = database.setting_named(isolation)
     if setting is None or setting.model is None:
         return CURRENT
     model = setting.model

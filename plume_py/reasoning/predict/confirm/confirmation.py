@@ -137,9 +137,9 @@ def fitting_isolation(adapter: Adapter, level: str, database: str = "", isolatio
     known = engine(adapter.name)
     if known is None or level not in LEVELS:
         return isolation if isolation in adapter.isolations else next(iter(adapter.isolations))
-    own = known.spelled(isolation) if known is engine(database) else None
+    own = known.setting_named(isolation) if known is engine(database) else None
     setting = own if own is not None and own.allows(level) else known.runs(level)
-    return next(iter(adapter.isolations)) if setting is None else setting.spelled.lower()
+    return next(iter(adapter.isolations)) if setting is None else setting.name.lower()
 
 
 def _orders(found: Confirmation, how: ConcurrencyControl, limits: Limits) -> Iterator[list[Step]]:

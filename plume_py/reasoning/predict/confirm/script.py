@@ -135,7 +135,7 @@ def script(
             f"a read of this history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="no order of statements can make it happen; isocheck check shows it",
         )
-    live = int(resolved.live.sum())
+    live = int(resolved.participates.sum())
     if not 0 < live <= MAX_TRANSACTIONS:
         raise InputError(
             f"{live:,} transactions to send", hint=f"confirm takes from 1 to {MAX_TRANSACTIONS:,} that have committed"
@@ -151,7 +151,7 @@ class _Builder:
 
     def __init__(self, history: History, resolved: Reads, rest: Rest, lists: bool) -> None:
         self._history, self._resolved, self._rest, self._lists = history, resolved, rest, lists
-        self._live = [t for t in range(history.transactions) if resolved.live[t]]
+        self._live = [t for t in range(history.transactions) if resolved.participates[t]]
         self._number = {t: number for number, t in enumerate(self._live)}
         self._by_id = {str(history.txn_label[t]): t for t in self._live}
         self._ops = {t: list(self._operations(t)) for t in self._live}

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from plume_py.base.logic import FALSE, TRUE, Literal, Order
 from plume_py.history.model import INITIAL
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT
 from plume_py.reasoning.predict.predictor.observed_run import Read
 from plume_py.reasoning.predict.predictor.run_encoding import RunView, direct
@@ -31,7 +31,7 @@ class OneSidedVisibility(Visibility):
             shared = sorted(writes[a].keys() & writes[b].keys())
             return view.formula.any_of(all_of((view.writes(a, key), view.writes(b, key))) for key in shared)
 
-        self.bits = [sees(level) for level in levels]
+        self.bits = [visibility_bits(level) for level in levels]
         each = {bits: Sees.of(bits) for bits in self.bits}
         super().__init__(
             view.formula, [each[bits] for bits in self.bits], order.before, lambda a, b: direct(view, a, b), both_write

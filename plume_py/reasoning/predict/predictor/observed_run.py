@@ -123,7 +123,7 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
             f"a read of the observed history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="isocheck shows it; prediction starts from a run that keeps the target",
         )
-    observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
+    observed = Observed(history, boundary, live=np.flatnonzero(resolved.participates).tolist())
     external = _external_reads(history, resolved)
     writes = {t: _writes(history, t) for t in observed.live}
     kept = _relevant_keys(history, external, writes, conflicts)
@@ -145,7 +145,7 @@ def _external_reads(history: History, resolved: Reads) -> ExternalReads:
         t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1])) if ops[i] not in own]
         if resolved.judged[t]
         else [(o, None) for o in _reads_of_others(history, t)]
-        for t in np.flatnonzero(resolved.live).tolist()
+        for t in np.flatnonzero(resolved.participates).tolist()
     }
 
 

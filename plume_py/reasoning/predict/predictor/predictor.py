@@ -19,7 +19,7 @@ import numpy as np
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FixedOrder, Formula, Literal, TotalOrder
-from plume_py.base.logic.cegis import RefutationSearch
+from plume_py.base.logic.sat import RefutationSearch
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see

@@ -13,9 +13,9 @@ from plume_py.base.bits import bits, closure
 from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL
-from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
+from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, visibility_bits
 from plume_py.levels.table import AT_COMMIT
-from plume_py.levels.visibility import seen
+from plume_py.levels.visibility import visible_set
 
 Key = str
 
@@ -128,11 +128,11 @@ class WeakRules:
         return self._session.get(txn.session, 0) | bits(writer for _, writer in reads if writer != INITIAL)
 
     def _visible(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
-        return seen(sees(txn.level), self._near(txn, reads), 0, -1, self._sees)
+        return visible_set(visibility_bits(txn.level), self._near(txn, reads), 0, -1, self._sees)
 
     def _forced(self, txn: Record, reads: list[tuple[Key, int]]) -> Iterator[tuple[int, int]]:
         """Yield (others, writer): the others, as bits, must commit before the writer."""
-        at_commit = sees(txn.level) & AT_COMMIT
+        at_commit = visibility_bits(txn.level) & AT_COMMIT
         visible = self._visible(txn, reads) if at_commit else 0
         for key, writer in reads:
             others = visible & self._writers.get(key, 0)

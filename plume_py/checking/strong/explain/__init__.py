@@ -1,1 +1,0 @@
-"""A contradiction as a named, complete violation, in steps with reasons."""

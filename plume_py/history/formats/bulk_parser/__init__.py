@@ -1,1 +1,0 @@
-"""Reads large, regular files in bulk: the usual text of a format as an automaton whose tables one kernel runs."""
