@@ -1,4 +1,4 @@
-"""isocheck: does a transaction history keep the isolation level it was promised?
+"""isocheck: decide which isolation levels a transaction history satisfies.
 
 The public interface is small and loads lazily, so that ``import plume_py`` costs nothing:
 

@@ -43,7 +43,7 @@ CLOCKS = ("auto", "vector", "tree", "none")
 
 
 @dataclass(frozen=True)
-class CheckOptions:
+class CommandOptions:
     """The options of one run."""
 
     levels: list[str]
@@ -164,7 +164,7 @@ def command(
     """
     params["pictures"] = picture_formats(pictures, params["out"])
     builtin, defined = split_builtin_levels(ctx, [level for group in levels for level in group], files, params["order"])
-    options = CheckOptions(
+    options = CommandOptions(
         levels=builtin or ([] if levels else list(NAMES)), defined=defined, patient=bool(levels), **params
     )
     if options.taps and levels:
@@ -208,7 +208,7 @@ def _sum_up(results: "list[Result]") -> str:
     return f"{len(results):,} histories: {', '.join(counts)}"
 
 
-def _reject_bad_targets(histories: tuple[str, ...], options: CheckOptions, report: str | None) -> None:
+def _reject_bad_targets(histories: tuple[str, ...], options: CommandOptions, report: str | None) -> None:
     """Reject output files that would overwrite a history, mix with the results, or have no single meaning."""
     targets = {"--witness": options.witness, "--minimize": options.minimize, "--report": report}
     inputs = {os.path.realpath(path) for path in histories}
@@ -251,7 +251,7 @@ def split_builtin_levels(
     return builtin, {level.name: in_order(level, order) for level in levels}
 
 
-def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, ExitCode]":
+def _check(path: str, options: CommandOptions, quiet: bool) -> "tuple[Result, ExitCode]":
     """Load and check one history, and write the files for it; print an input error on standard error at once.
 
     The exit code is only for the files; the caller derives that of the verdict.
@@ -329,7 +329,7 @@ def with_evidence(result: "Result", history: "History", order: str, limits: "Lim
 
 
 def _write_files(
-    history: "History", result: "Result", options: CheckOptions, how: "dict[str, Any]", quiet: bool
+    history: "History", result: "Result", options: CommandOptions, how: "dict[str, Any]", quiet: bool
 ) -> ExitCode:
     """Write the files of ``--witness`` and ``--minimize``; ``how`` has the arguments of the check, with its limits."""
     try:

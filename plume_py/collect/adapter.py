@@ -19,8 +19,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from urllib.parse import SplitResult, urlsplit
 
-from plume_py.base.passwords import redacted
+from plume_py.base.errors import IsocheckError
+from plume_py.base.passwords import redacted, without_password
 from plume_py.collect.deadline import AbortedError as AbortedError
 from plume_py.collect.deadline import AnswerError as AnswerError
 from plume_py.collect.deadline import Guard
@@ -225,6 +227,15 @@ def promises(database: Database) -> dict[str, Promise]:
     return {s.name.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
 
 
+def split_address(url: str, what: str, form: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an address and its port. If it is invalid, raise an IsocheckError that shows ``form``."""
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError:
+        raise IsocheckError(f"not {what}: {without_password(url)!r:.80}; {form}") from None
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error message without passwords, or the error's class if the message is empty.
 
@@ -236,7 +247,7 @@ def first_line(error: BaseException) -> str:
 # Integers as databases print them. Python's int() would also accept 1_0, +1, blanks and digits of other scripts.
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}", re.ASCII)
 # Characters of an unexpected answer that the history keeps.
-KEPT = 1000
+KEPT_CHARACTERS = 1000
 
 
 def to_value(answer: object, lists: bool) -> Value:
@@ -252,7 +263,7 @@ def to_element(answer: object) -> Element:
     if answer is None:
         return None
     if isinstance(answer, bytes | bytearray):
-        answer = bytes(answer[: KEPT + 1]).decode("utf-8", "backslashreplace")
+        answer = bytes(answer[: KEPT_CHARACTERS + 1]).decode("utf-8", "backslashreplace")
     if type(answer) is int and -(2**63) <= answer < 2**63:
         return answer
     if isinstance(answer, Decimal):
@@ -261,7 +272,7 @@ def to_element(answer: object) -> Element:
     if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= KEPT else f"{text[:KEPT]}…"
+    return text if len(text) <= KEPT_CHARACTERS else f"{text[:KEPT_CHARACTERS]}…"
 
 
 def to_list(answer: object) -> list[Element]:

@@ -15,7 +15,7 @@ TransactionPlan = list[tuple[str, str]]
 
 
 class BenchmarkPlan(TransactionPlan):
-    """TransactionPlan of a benchmark transaction, with the name of its kind."""
+    """The plan of a benchmark transaction, with the name of its kind."""
 
     def __init__(self, plan: TransactionPlan, kind: str) -> None:
         super().__init__(plan)

@@ -245,7 +245,7 @@ class Galera(ManagedCluster):
 
 
 class _EtcdMember(ManagedServer):
-    """An etcd member. It answers only as part of a majority."""
+    """An etcd member. It answers only while it is connected to a majority of the members."""
 
     title = "etcd"
     scheme = "etcd"

@@ -26,8 +26,8 @@ from plume_py.base.memory import in_use
 
 T = TypeVar("T")
 
-# Seconds between two polls. More than WAITS_PER_LOOK waits are polled less often, to bound the guard's CPU time.
-LOOK, WAITS_PER_LOOK = 0.02, 50
+# Seconds between two polls. More than WAITS_PER_POLL waits are polled less often, to bound the guard's CPU time.
+POLL_INTERVAL, WAITS_PER_POLL = 0.02, 50
 # Seconds without a wait after which the guard thread ends.
 IDLE = 1.0
 # Maximum bytes of an answer to a session: values are integers, or lists of integers.
@@ -49,7 +49,7 @@ class AnswerError(Exception):
 
 
 class Guard:
-    """Watches the waits of all connections of a run."""
+    """Watches all waits for the database during a run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,14 +64,14 @@ class Guard:
         seconds: float,
         cut: Callable[[], Any],
         fileno: Callable[[], int] | None = None,
-        most: int = LARGEST_ANSWER,
+        max_bytes: int = LARGEST_ANSWER,
     ) -> "_Wait":
         """Return a context manager for one wait.
 
-        The guard calls ``cut`` after ``seconds``, and also if more than ``most`` bytes arrive at ``fileno``. An
+        The guard calls ``cut`` after ``seconds``, and also if more than ``max_bytes`` bytes arrive at ``fileno``. An
         exception of the driver then becomes a LostError or an AnswerError.
         """
-        return _Wait(self, seconds, cut, fileno, most)
+        return _Wait(self, seconds, cut, fileno, max_bytes)
 
     def end_by(self, moment: float) -> None:
         """Let no wait, current ones included, last beyond ``moment`` of the monotonic clock."""
@@ -99,7 +99,7 @@ class Guard:
     def _watch(self) -> None:
         busy = time.monotonic()
         while True:
-            time.sleep(LOOK * max(1.0, len(self._waits) / WAITS_PER_LOOK))
+            time.sleep(POLL_INTERVAL * max(1.0, len(self._waits) / WAITS_PER_POLL))
             now = time.monotonic()
             with self._lock:
                 if self._waits:
@@ -110,18 +110,18 @@ class Guard:
                 if self.max_memory is not None and self.problem is None and in_use() > self.max_memory:
                     self.problem = LimitError(f"stopped at {megabytes(self.max_memory)} of memory")
                 for wait in self._waits:
-                    wait.look(now, self._end, self.problem)
+                    wait.check(now, self._end, self.problem)
 
 
 class _Wait:
     """One guarded call of a driver."""
 
-    __slots__ = ("_began", "_cut", "_fileno", "_guard", "_most", "_problem", "_received", "_seconds")
+    __slots__ = ("_began", "_cut", "_fileno", "_guard", "_max_bytes", "_problem", "_received", "_seconds")
 
     def __init__(
-        self, guard: Guard, seconds: float, cut: Callable[[], Any], fileno: Callable[[], int] | None, most: int
+        self, guard: Guard, seconds: float, cut: Callable[[], Any], fileno: Callable[[], int] | None, max_bytes: int
     ) -> None:
-        self._guard, self._seconds, self._cut, self._fileno, self._most = guard, seconds, cut, fileno, most
+        self._guard, self._seconds, self._cut, self._fileno, self._max_bytes = guard, seconds, cut, fileno, max_bytes
         self._began = 0.0
         self._received = -1
         self._problem: Exception | None = None
@@ -135,7 +135,7 @@ class _Wait:
         if self._problem is not None and isinstance(error, Exception):
             raise self._problem from None
 
-    def look(self, now: float, end: float, problem: Exception | None) -> None:
+    def check(self, now: float, end: float, problem: Exception | None) -> None:
         """Cut the connection if a limit is exceeded. Repeat that at every poll, because a driver may reconnect."""
         if problem is not None:
             self.cut(LostError(str(problem)))
@@ -147,8 +147,8 @@ class _Wait:
             received = _received(self._fileno)
             if self._received < 0:
                 self._received = received
-            elif received - self._received > self._most:
-                self.cut(AnswerError(f"an answer of more than {megabytes(self._most)}"))
+            elif received - self._received > self._max_bytes:
+                self.cut(AnswerError(f"an answer of more than {megabytes(self._max_bytes)}"))
 
     def cut(self, problem: Exception) -> None:
         """Make the driver's call fail. The first ``problem`` is the one that is raised."""

@@ -24,11 +24,11 @@ KINDS = ("kill-connection", "restart", "pause", "kill", "partition", "delay")
 OF_NODES, OF_NETWORK = ("kill", "partition", "delay"), ("partition", "delay")
 
 # Seconds to wait for a client to reach its commit.
-AIM = 2.0
+COMMIT_WAIT = 2.0
 # Mean seconds that a node is down or cut off: a cluster needs some time to notice and to go on without it.
-AWAY = 4.0
+DOWNTIME = 4.0
 # Mean delay of a slow network, in seconds.
-SLOWER = 0.2
+NETWORK_DELAY = 0.2
 
 
 class PrivateServer(Protocol):
@@ -134,7 +134,7 @@ class Faults(threading.Thread):
             "kill-connection": self._kill_connection,
             "restart": lambda: self._kill(0.0),
             "pause": self._pause,
-            "kill": lambda: self._kill(AWAY * self._rng.uniform(0.5, 1.5)),
+            "kill": lambda: self._kill(DOWNTIME * self._rng.uniform(0.5, 1.5)),
             "partition": self._partition,
             "delay": self._delay,
         }
@@ -197,14 +197,14 @@ class Faults(threading.Thread):
         assert self._server is not None
         node = self._rng.choice(list(self._server.members))
         with self._recorded("partition", node), self._server.isolated(node):
-            self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
+            self._over.wait(DOWNTIME * self._rng.uniform(0.5, 1.5))
         return True
 
     def _delay(self) -> bool:
         """Slow down the network between all nodes."""
         assert self._server is not None
-        with self._recorded("delay", ""), self._server.delayed(SLOWER * self._rng.uniform(0.5, 1.5)):
-            self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
+        with self._recorded("delay", ""), self._server.delayed(NETWORK_DELAY * self._rng.uniform(0.5, 1.5)):
+            self._over.wait(DOWNTIME * self._rng.uniform(0.5, 1.5))
         return True
 
     def _node(self, client: Client | None) -> str:
@@ -219,7 +219,7 @@ class Faults(threading.Thread):
         trigger = _Trigger(action)
         for client in self._clients:
             client.at_commit = partial(trigger.fire, client)
-        return trigger.wait(AIM)
+        return trigger.wait(COMMIT_WAIT)
 
 
 class _Trigger:

@@ -37,7 +37,7 @@ def with_variants(adapter: Adapter, isolations: list[Isolation]) -> list[Isolati
 
 
 def _name(adapter: Adapter, text: str) -> str:
-    """Return the database's name for an isolation level; raise IsocheckError with a suggestion if there is none."""
+    """Return the database's name for an isolation level. Raise IsocheckError with a suggestion if there is none."""
     if normalize_isolation(text) in adapter.isolations:
         return normalize_isolation(text)
     level = parse_level(text)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 # Maximum bytes per piece of data.
 CHUNK = 1 << 16
 # Seconds between two polls of a node that is cut off.
-LOOK = 0.02
+POLL_INTERVAL = 0.02
 
 
 class Network:
@@ -57,7 +57,7 @@ class Network:
         if self._delay:
             time.sleep(self._delay)
         while {source, target} & self._isolated and source != target:
-            if self._is_closed.wait(LOOK):
+            if self._is_closed.wait(POLL_INTERVAL):
                 break
         return not self._is_closed.is_set()
 

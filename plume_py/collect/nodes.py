@@ -23,9 +23,9 @@ from plume_py.collect.registry import open_adapter
 READ_FROM = ("any", "replicas")
 
 # Seconds until all nodes must have the table, and at the end the same contents; seconds between two polls.
-AGREED_WITHIN, LOOK = 30.0, 0.1
+AGREED_WITHIN, POLL_INTERVAL = 30.0, 0.1
 # Seconds before a session retries a node that did not answer.
-AGAIN = 1.0
+RETRY_INTERVAL = 1.0
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class _NodesConnection(Connection):
                 self._open[name] = self._nodes.adapters[name].connect_session(self._session)
                 return name
             except Exception as error:
-                self._not_before[name] = time.monotonic() + AGAIN
+                self._not_before[name] = time.monotonic() + RETRY_INTERVAL
                 problem = f"{name}: {first_line(error)}"
         raise LostError(problem)
 
@@ -307,7 +307,7 @@ def _wait_for(condition: Callable[[], bool]) -> tuple[bool, str]:
             problem = first_line(error)
         if time.monotonic() > deadline:
             return False, problem
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
 def _single(url: str) -> list[str]:

@@ -131,7 +131,7 @@ class Recorder:
 
 
 def reject_record(path: str) -> None:
-    """Raise IsocheckError if ``path`` is an existing history."""
+    """Raise IsocheckError if there is a history at ``path``."""
     if os.path.isfile(path) and os.path.getsize(path) and not is_stream(path):
         raise IsocheckError(f"{path} exists already; overwrite it with --force, or choose another file")
 

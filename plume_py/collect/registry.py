@@ -72,8 +72,8 @@ def _from_name(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        told = redacted(f"cannot import {name}: {error}")
-        raise IsocheckError(f"{told}; address a database as {_FORMS}") from None
+        message = redacted(f"cannot import {name}: {error}")
+        raise IsocheckError(f"{message}; address a database as {_FORMS}") from None
 
 
 def _quoted(url: str) -> str:

@@ -30,18 +30,18 @@ from plume_py.collect.workload import Shape, Workload
 from plume_py.history.throughput import Disturbance, Speed, speed
 
 # Seconds between two polls of the main thread.
-LOOK = 0.1
+POLL_INTERVAL = 0.1
 # Without --seconds: limits in seconds for creating the table, for a fault, and for each of comparison and removal.
 SET_UP, FAULT, FINISHED = 600.0, 60.0, 120.0
 # Share of the time for creating the table in which tables of abandoned runs may be removed first.
 CLEANED = 0.6
 # With --seconds: extra seconds for the whole run, and how many of them are reserved for after the clients' deadline.
-LONGER, ENDING = 7.0, 4.0
+EXTRA, AFTER_CLIENTS = 7.0, 4.0
 # Shares of the remaining time: until connections of clients are cut, until clients are abandoned, and until the
 # comparison must be over. The removal of the table gets the remainder.
 CUT, LEFT, COMPARED = 0.3, 0.4, 0.7
 # Seconds from Ctrl-C to the end of the run. Everything may take two; `test` needs the remainder for its check.
-INTERRUPTED = 0.9
+AFTER_INTERRUPT = 0.9
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Schedule:
         self._begin, self._seconds = time.monotonic(), seconds
         # One deadline for the whole run, instead of a limit for each phase.
         self.is_short = seconds is not None and not is_private
-        self.last = self._begin + (seconds or 0.0) + LONGER if self.is_short else math.inf
+        self.last = self._begin + (seconds or 0.0) + EXTRA if self.is_short else math.inf
 
     @property
     def set_up(self) -> float:
         """Deadline for creating the table."""
-        return min(self._begin + SET_UP, self.last - ENDING)
+        return min(self._begin + SET_UP, self.last - AFTER_CLIENTS)
 
     @property
     def cleaned(self) -> float:
@@ -84,18 +84,18 @@ class Schedule:
 
     def clients(self) -> float:
         """Return the time after which clients begin no more transactions. Call this when they start."""
-        return math.inf if self._seconds is None else min(time.monotonic() + self._seconds, self.last - ENDING)
+        return math.inf if self._seconds is None else min(time.monotonic() + self._seconds, self.last - AFTER_CLIENTS)
 
     def interrupt(self) -> None:
         """Shorten the schedule, after Ctrl-C or a failure."""
-        self.last, self.is_short = time.monotonic() + INTERRUPTED, True
+        self.last, self.is_short = time.monotonic() + AFTER_INTERRUPT, True
 
     def end(self, share: float, otherwise: float) -> float:
-        """Return the deadline of a phase: after ``share`` of the remaining time, or ``otherwise`` seconds from now."""
+        """Return the deadline of a phase: after ``share`` of the remaining common time, or in ``otherwise`` seconds."""
         now = time.monotonic()
         if not self.is_short:
             return now + otherwise
-        return now + share * max(0.0, min(self.last - now, ENDING))
+        return now + share * max(0.0, min(self.last - now, AFTER_CLIENTS))
 
 
 @dataclass
@@ -334,7 +334,7 @@ def _wait_for_clients(
         alive = [client for client in clients if client.is_alive()]
         if not alive:
             return
-        alive[0].join(max(0.0, min(LOOK, until - time.monotonic())))
+        alive[0].join(max(0.0, min(POLL_INTERVAL, until - time.monotonic())))
 
 
 def _finish(adapter: Adapter, plan: Plan, collected: Collected, schedule: Schedule, is_private: bool) -> None:

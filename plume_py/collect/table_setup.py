@@ -20,9 +20,9 @@ REMOVED_WITHIN = 1.0
 _NAME = re.compile("isocheck_([0-9]{8}t[0-9]{6})_[0-9a-f]{8}", re.ASCII)
 _TIME = "%Y%m%dt%H%M%S"
 # Seconds between two signs of life of a run, and between two checks for one before its table is removed.
-BEAT, SECOND_LOOK = 2.0, 3.0
+BEAT, SECOND_CHECK = 2.0, 3.0
 # Seconds after which a table counts as abandoned if the database does not know whether its run is alive.
-OLD = 86_400.0
+ABANDONED_AFTER = 86_400.0
 
 _own: set[str] = set()  # tables of this process
 
@@ -55,7 +55,7 @@ def is_old(table: str) -> bool:
         began = calendar.timegm(time.strptime(found[1], _TIME))
     except (ValueError, OverflowError):
         return False
-    return time.time() - began > OLD
+    return time.time() - began > ABANDONED_AFTER
 
 
 def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
@@ -71,8 +71,8 @@ def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
     except NotSearchedError as error:
         return Cleaned(not_searched=str(error))
     candidates = [table for table in tables if _is_abandoned(adapter, table, cleaned)]
-    if candidates and time.monotonic() + SECOND_LOOK < until:
-        time.sleep(SECOND_LOOK)
+    if candidates and time.monotonic() + SECOND_CHECK < until:
+        time.sleep(SECOND_CHECK)
     elif candidates:
         until = 0.0
     for table in candidates:

@@ -54,7 +54,7 @@ def test_the_header_omits_settings_that_the_server_lacks(postgresql, monkeypatch
     """Like H2, the server speaks the protocol but has no setting fsync."""
     from plume_py.collect.adapters import postgresql as module
 
-    monkeypatch.setattr(module, "_TOLD", ("no_such_setting", "fsync"))
+    monkeypatch.setattr(module, "_HEADER_SETTINGS", ("no_such_setting", "fsync"))
     adapter = open_adapter(Setup(postgresql.url))
     assert adapter.settings() == {"fsync": "off"}
     adapter.leave()

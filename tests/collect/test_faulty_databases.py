@@ -282,7 +282,7 @@ class Shared(Scripted):
     ids=["alive", "unknown", "dead", "alive at the second look"],
 )
 def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
-    monkeypatch.setattr(table_setup, "SECOND_LOOK", 0.0)
+    monkeypatch.setattr(table_setup, "SECOND_CHECK", 0.0)
     adapter = Shared(alive)
     cleaned = table_setup.clean(adapter)
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left
@@ -310,7 +310,7 @@ def test_tables_of_any_size_are_found_in_etcd():
             return {"kvs": [{"key": b64encode(key).decode()} for key in found]} if found else {"header": {}}
 
     adapter, member = open_adapter(Setup("etcd://here")), Member()
-    adapter._administrator = lambda: member
+    adapter._admin_member = lambda: member
     assert sorted(adapter.tables()) == sorted([large, other]) and member.asked < 20
 
 

@@ -82,11 +82,11 @@ def test_allocate_counts_on_what_the_table_says(name):
 def test_infer_runs_statements_as_the_table_says(name):
     store, database = STORES[name], database_of(name)
     settings = [setting for setting in database.settings if setting.model]
-    assert [store.says[level.name] for level in store.levels] == [setting.name for setting in settings]
+    assert [store.setting_names[level.name] for level in store.levels] == [setting.name for setting in settings]
     for level, setting in zip(store.levels, settings, strict=True):
         assert {field: getattr(level, field) for field in vars(setting.model)} == vars(setting.model)
-        assert (store.mixed(level) is not level) == bool(setting.beside_weaker)
-        assert store.says[store.worth(level)] == (setting.beside_weaker or setting.name)
+        assert (store.beside_weaker_partners(level) is not level) == bool(setting.beside_weaker)
+        assert store.setting_names[store.name_beside_weaker(level)] == (setting.beside_weaker or setting.name)
 
 
 def test_every_row_is_used_by_a_command():
@@ -105,4 +105,4 @@ def test_innodb_has_different_answers_for_three_commands():
     assert (setting.promises, setting.safe_as, setting.readers_only) == ("SI", "PC", True)
     assert (setting.model.select, setting.model.write) == ("snapshot", "current")
     assert adapter_of("mysql").isolations["repeatable read"].level == "SI"
-    assert CATALOGUES["mysql"].levels["PC"] == STORES["mysql"].says["RR"] == "REPEATABLE READ"
+    assert CATALOGUES["mysql"].levels["PC"] == STORES["mysql"].setting_names["RR"] == "REPEATABLE READ"

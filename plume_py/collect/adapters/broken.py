@@ -46,8 +46,8 @@ BUGS = (
 
 # Default probability of a bug, number of versions that it reaches back, and seconds that a commit stays half visible.
 CHANCE = 0.3
-REACH = 6
-HALF_DONE = 0.002
+VERSIONS_BACK = 6
+HALF_VISIBLE = 0.002
 
 # A version: the number of its commit, the client that committed, and the value.
 Version = tuple[int, int, Value]
@@ -124,11 +124,11 @@ class _Client(Connection):
             self._written, self._read, self._hidden, self._dirty = {}, set(), set(), []
             self._snapshot = newest
             if self._store.bug == "lost-session-order":
-                self._snapshot = max(0, newest - self._rng.randrange(REACH))
+                self._snapshot = max(0, newest - self._rng.randrange(VERSIONS_BACK))
             elif self._store.bug == "stale-snapshot":
-                self._snapshot = max(self._newest_seen, newest - self._rng.randrange(REACH))
+                self._snapshot = max(self._newest_seen, newest - self._rng.randrange(VERSIONS_BACK))
             elif self._store.bug == "lost-causality":
-                recent = range(max(1, newest - REACH), newest + 1)
+                recent = range(max(1, newest - VERSIONS_BACK), newest + 1)
                 self._hidden = {
                     c
                     for c in recent
@@ -148,7 +148,7 @@ class _Client(Connection):
         if bug in ("dirty-reads", "fractured-commits"):
             return versions[-1][2]
         if bug == "stale-reads" and self._rng.random() < self._store.chance:
-            return versions[max(0, len(versions) - 1 - self._rng.randrange(REACH))][2]
+            return versions[max(0, len(versions) - 1 - self._rng.randrange(VERSIONS_BACK))][2]
         for number, _, value in reversed(versions):
             if number <= self._snapshot and number not in self._hidden:
                 return value
@@ -190,10 +190,10 @@ class _Client(Connection):
         for key, value in self._written.items():
             with store.lock:
                 store.versions[key].append((number, self._number, value))
-            time.sleep(HALF_DONE)
+            time.sleep(HALF_VISIBLE)
 
     def _validate(self) -> None:
-        """Raise AbortedError if a key has changed since the snapshot that must not have."""
+        """Raise AbortedError if a key that must remain unchanged has changed since the snapshot."""
         bug = self._store.bug
         if bug in ("none", "stale-snapshot", "stale-reads", "lost-session-order"):
             must_not_change = self._read | set(self._written) if self._written else set()

@@ -11,11 +11,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import (
     AbortedError,
     Adapter,
@@ -25,6 +23,7 @@ from plume_py.collect.adapter import (
     Setup,
     Value,
     promises,
+    split_address,
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
@@ -50,12 +49,8 @@ class EtcdAdapter(Adapter):
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("etcd has no settings of a connection: leave --set out")
-        try:
-            parts = urlsplit(setup.url)
-            self._where = parts.hostname or "127.0.0.1", parts.port or 2379
-        except ValueError:
-            told = without_password(setup.url)
-            raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
+        parts, port = split_address(setup.url, "the address of a member", "write etcd://host:2379")
+        self._where = parts.hostname or "127.0.0.1", port or 2379
         self._admin: Member | None = None
         self._keys = 0  # number of keys in the table
         self._lease = ""
@@ -80,8 +75,8 @@ class EtcdAdapter(Adapter):
 
     def contents(self) -> dict[str, Value]:
         """Return the table as the majority of members has it."""
-        most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
-        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
+        max_bytes = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
+        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), max_bytes).get("kvs", [])
         skip = len(self.setup.table) + 1
         with _understood():
             return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
@@ -232,7 +227,7 @@ class _EtcdConnection(Connection):
 
 
 class MemberError(LostError):
-    """The member answered with an error. It may be open whether it did something."""
+    """The member answered with an error, which may leave open whether it did something."""
 
 
 class Member:
@@ -246,22 +241,22 @@ class Member:
         """Return the answer to a GET request."""
         return self._ask("GET", path, None)
 
-    def post(self, path: str, request: dict[str, Any], most: int = LARGEST_ANSWER) -> Any:
-        """Return the answer to a POST request, of at most ``most`` bytes."""
-        return self._ask("POST", path, json.dumps(request).encode(), most)
+    def post(self, path: str, request: dict[str, Any], max_bytes: int = LARGEST_ANSWER) -> Any:
+        """Return the answer to a POST request, of at most ``max_bytes`` bytes."""
+        return self._ask("POST", path, json.dumps(request).encode(), max_bytes)
 
-    def _ask(self, method: str, path: str, body: bytes | None, most: int = LARGEST_ANSWER) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None, max_bytes: int = LARGEST_ANSWER) -> Any:
         try:
             if self._http.sock is None:
                 self._http.connect()
                 connected: Any = self._http.sock
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno, most):
+            with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno, max_bytes):
                 self._http.request(method, path, body)
                 answer = self._http.getresponse()
-                text = answer.read(most + 1)
-            if len(text) > most:
-                raise AnswerError(f"an answer of more than {most:,} bytes")
+                text = answer.read(max_bytes + 1)
+            if len(text) > max_bytes:
+                raise AnswerError(f"an answer of more than {max_bytes:,} bytes")
             content = json.loads(text)
             if not answer.isclosed():
                 raise LostError("an answer that is cut short")

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import LostError, Setup, first_line, promises
+from plume_py.collect.adapter import LostError, Setup, first_line, promises, split_address
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
 from plume_py.levels.databases import FIREBIRD
 
@@ -44,11 +43,7 @@ class FirebirdAdapter(SqlAdapter):
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("Firebird has no settings of a connection: leave --set out")
-        try:
-            parts = urlsplit(setup.url)
-            port = parts.port
-        except ValueError:
-            raise IsocheckError(f"not an address: {without_password(setup.url)!r:.80}; {_FORM}") from None
+        parts, port = split_address(setup.url, "an address", _FORM)
         path = unquote(parts.path[1:] if not parts.hostname else parts.path)
         if not path:
             raise IsocheckError(f"the address names no file; {_FORM}")
@@ -97,7 +92,7 @@ class FirebirdAdapter(SqlAdapter):
             return driver.create_database(self._place, **self._user, overwrite=False)
 
     def create(self, keys: Sequence[str]) -> None:
-        """Create the table, and commit before inserting: only a committed table can be used."""
+        """Create the table and commit it before the insertion, because only a committed table can be used."""
         table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
         connection = self.admin()

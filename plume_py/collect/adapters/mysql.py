@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.base.passwords import redacted, without_password
-from plume_py.collect.adapter import Connection, Setup, promises
+from plume_py.base.passwords import redacted
+from plume_py.collect.adapter import Connection, Setup, promises, split_address
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
 from plume_py.levels.databases import MYSQL
 
@@ -258,16 +258,12 @@ def _number(error: Exception) -> int:
 
 def _parameters(url: str) -> dict[str, Any]:
     """Return the driver's connection parameters from an address."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or 3306
-    except ValueError:
-        raise IsocheckError(f"not the address of a server: {without_password(url)!r:.80}; {_FORM}") from None
+    parts, port = split_address(url, "the address of a server", _FORM)
     if not parts.path.strip("/"):
         raise IsocheckError(f"the address names no database; {_FORM}")
     where: dict[str, Any] = {
         "host": parts.hostname or "127.0.0.1",
-        "port": port,
+        "port": port or 3306,
         "user": unquote(parts.username or "root"),
         "password": unquote(parts.password or ""),
         "database": unquote(parts.path.strip("/")),

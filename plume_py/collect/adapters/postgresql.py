@@ -195,9 +195,9 @@ class PostgresAdapter(SqlAdapter):
             return psycopg.connect(self.setup.url, **how)
 
     def _adapt_to_pooler(self, connection: Any) -> None:
-        """Avoid all state of a server connection: behind a pooler, another client's transaction may meet it.
+        """Avoid state that is bound to a server connection: behind a pooler, another client may use it next.
 
-        Prepared statements are such state: each connection of the driver numbers its own, and another one's may answer.
+        Prepared statements are such state: each driver connection numbers its own, and could meet another client's.
         """
         if self.setup.session_settings:
             connection.close()
@@ -223,7 +223,7 @@ class PostgresAdapter(SqlAdapter):
 
 
 class _PostgresConnection(SqlConnection):
-    """Session connection that calls libpq directly, because psycopg's cursors take more time than all other work."""
+    """Session connection that calls libpq directly: psycopg's cursors take longer than the remaining transaction."""
 
     def __init__(self, adapter: PostgresAdapter) -> None:
         super().__init__(adapter)
@@ -296,7 +296,7 @@ class _PostgresConnection(SqlConnection):
 
 
 def _is_pooled(connection: Any) -> bool:
-    """Return whether a pooler answers for the server: the backend's number differs from the one at the start."""
+    """Return whether there is a pooler: then the backend's process number is not the one received on connecting."""
     try:
         backend = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     except psycopg.Error:

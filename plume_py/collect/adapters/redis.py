@@ -63,9 +63,9 @@ class RedisAdapter(Adapter):
             self._where = parts.hostname or "127.0.0.1", parts.port or 6379
             self._database = int(parts.path.strip("/") or 0)
         except ValueError:
-            told = without_password(setup.url)
+            address = without_password(setup.url)
             raise IsocheckError(
-                f"not the address of a server: {told!r:.80}; write redis://:password@host:6379/0"
+                f"not the address of a server: {address!r:.80}; write redis://:password@host:6379/0"
             ) from None
         self._login = [unquote(part) for part in (parts.username, parts.password) if part]
         self._admin: RespConnection | None = None
@@ -76,9 +76,9 @@ class RedisAdapter(Adapter):
 
         Valkey reports there its own and the Redis version that it is compatible with.
         """
-        told = dict(line.split(":", 1) for line in str(self.ask("INFO", "server")).splitlines() if ":" in line)
-        self.name = "Valkey" if "valkey_version" in told else "Redis"
-        return told.get("valkey_version") or told.get("redis_version", "")
+        info = dict(line.split(":", 1) for line in str(self.ask("INFO", "server")).splitlines() if ":" in line)
+        self.name = "Valkey" if "valkey_version" in info else "Redis"
+        return info.get("valkey_version") or info.get("redis_version", "")
 
     def settings(self) -> dict[str, str]:
         names = ("appendonly", "appendfsync", "min-replicas-to-write")
@@ -158,12 +158,12 @@ class RedisAdapter(Adapter):
         self.ask("CLIENT", "KILL", "ID", str(connection.number))
 
     def settle(self) -> None:
-        """Kill all connections with our name except the admin connection. CLIENT KILL is synchronous."""
+        """Kill all connections with our name except the admin connection. CLIENT KILL ends them before it answers."""
         own = str(self.ask("CLIENT", "ID"))
-        for told in self._clients():
-            if told.get("name") == self.setup.table and told.get("id") != own:
+        for client in self._clients():
+            if client.get("name") == self.setup.table and client.get("id") != own:
                 with suppress(ReplyError):  # gone already
-                    self.ask("CLIENT", "KILL", "ID", told["id"])
+                    self.ask("CLIENT", "KILL", "ID", client["id"])
 
     def key(self, key: str) -> str:
         """Return the name of ``key`` in the server."""
@@ -187,7 +187,10 @@ class RedisAdapter(Adapter):
         return server
 
     def ask(self, *words: str) -> Any:
-        """Return the answer to a command on the admin connection. Retry once if it was lost, as in a restart."""
+        """Return the answer to a command on the admin connection.
+
+        Retry once if that connection was lost, as in a restart.
+        """
         with self._asking:
             for attempt in (1, 2):
                 try:

@@ -61,7 +61,7 @@ class SqlAdapter(Adapter):
 
     @abstractmethod
     def is_rejection(self, error: Exception) -> bool:
-        """Return whether the server may give this error in operation: a conflict, a constraint or a timeout."""
+        """Return whether the error belongs to normal operation: a conflict, a violated constraint or a timeout."""
 
     def describe(self, error: Exception) -> str:
         """Return the server's message on one line."""
@@ -148,15 +148,15 @@ class SqlAdapter(Adapter):
     def waiting(self, keys: int = 0) -> AbstractContextManager[None]:
         """Return a context manager that guards a wait of the admin connection for work on ``keys`` keys."""
         connection, seconds = self._admin, self.setup.patience + keys / KEYS_PER_SECOND
-        most = LARGEST_ANSWER + BYTES_PER_KEY * max(keys, self._keys)
-        return self.guarded(connection, seconds, most)
+        max_bytes = LARGEST_ANSWER + BYTES_PER_KEY * max(keys, self._keys)
+        return self.guarded(connection, seconds, max_bytes)
 
     def guarded(
-        self, connection: Any, seconds: float | None = None, most: int = LARGEST_ANSWER
+        self, connection: Any, seconds: float | None = None, max_bytes: int = LARGEST_ANSWER
     ) -> AbstractContextManager[None]:
         """Return a context manager that guards a wait for a driver's connection."""
         limit = self.setup.patience if seconds is None else seconds
-        return self.setup.guard.wait(limit, partial(self.cut, connection), partial(self.fileno, connection), most)
+        return self.setup.guard.wait(limit, partial(self.cut, connection), partial(self.fileno, connection), max_bytes)
 
     def admin(self) -> Any:
         """Return the admin connection, opening it if necessary."""

@@ -37,8 +37,8 @@ class SqlalchemyAdapter(Adapter):
         try:
             self.engine = sqlalchemy.create_engine(setup.url.removeprefix(PREFIX), poolclass=sqlalchemy.pool.NullPool)
         except (exc.ArgumentError, exc.NoSuchModuleError, ImportError) as error:
-            told = without_password(setup.url)
-            raise IsocheckError(f"SQLAlchemy does not take {told!r:.80}: {first_line(error)}") from None
+            address = without_password(setup.url)
+            raise IsocheckError(f"SQLAlchemy does not take {address!r:.80}: {first_line(error)}") from None
         self.name = f"{self.engine.dialect.name}, by SQLAlchemy"
         kind: Any = sqlalchemy.Text() if setup.lists else sqlalchemy.BigInteger()
         key = sqlalchemy.Column("k", sqlalchemy.String(190), primary_key=True)
@@ -48,8 +48,8 @@ class SqlalchemyAdapter(Adapter):
     def version(self) -> str:
         """Return the server's version."""
         with self.engine.connect():
-            told = self.engine.dialect.server_version_info
-        return ".".join(map(str, told or ())) or "unknown"
+            version = self.engine.dialect.server_version_info
+        return ".".join(map(str, version or ())) or "unknown"
 
     def settings(self) -> dict[str, str]:
         """Return the name of the driver and the version of SQLAlchemy."""
@@ -85,7 +85,7 @@ class SqlalchemyAdapter(Adapter):
             sqlalchemy.Table(table, sqlalchemy.MetaData()).drop(connection, checkfirst=True)
 
     def statements(self) -> dict[str, str]:
-        """Return the statements of most dialects; their placeholders differ."""
+        """Return the statements approximately, because placeholders differ between dialects."""
         table, where = self.setup.table, "WHERE k = :key"
         change = "append" if self.setup.lists else "w"
         value = "v || :value" if self.setup.lists else ":value"
@@ -155,7 +155,10 @@ class _SqlalchemyConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Return the error to raise before COMMIT: a server that still answers will roll the transaction back."""
+        """Return the error to raise for a failure before COMMIT.
+
+        A server that still answers rolls the transaction back.
+        """
         lost = not isinstance(error, exc.DBAPIError) or error.connection_invalidated
         return (LostError if lost else AbortedError)(_message(error))
 

@@ -86,4 +86,4 @@ def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
     if isinstance(stmt, ir.Insert | ir.Let):
         return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
-    return compiled(stmt.condition, shape)
+    return [compiled(stmt.condition, shape)]

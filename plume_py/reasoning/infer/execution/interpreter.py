@@ -10,6 +10,7 @@ from typing import Any
 from plume_py.reasoning.infer.execution.bytecode import FlatCode, Instruction
 from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, RowKeys, State, Writes, compiled, overlay
 from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.program.locking_statements import Locking, row_of
 
 # Until a transaction commits, its new rows have hidden row numbers from here on. Committed rows have smaller ones.
 OWN_ROWS = 1000
@@ -135,6 +136,15 @@ class Machine:
             self.reads |= {(table, key) for key, _ in rows}
 
 
+def _found(machine: Machine, stmt: Locking, where: Evaluate, table: int, view: State) -> list[Row]:
+    """Return the rows that match; with ``within``, only rows of that set which were not deleted since."""
+    rows = _matching(machine, where, row_of(stmt), table, view)
+    if not stmt.within:
+        return rows
+    keys = {key for key, _ in machine.frame[stmt.within] if (table, key) not in machine.deleted_by_others}
+    return [row for row in rows if row[0] in keys]
+
+
 def _matching(machine: Machine, where: Evaluate, var: str, table: int, view: State) -> list[Row]:
     frame = dict(machine.frame)
     found = []
@@ -148,13 +158,8 @@ def _matching(machine: Machine, where: Evaluate, var: str, table: int, view: Sta
 def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectOne)
-    table = machine.code.shape.index[stmt.table]
-    found = _within(
-        machine,
-        stmt.within,
-        table,
-        _matching(machine, instruction.run, stmt.row, table, machine.select_view(stmt, now)),
-    )
+    table, view = machine.code.shape.index[stmt.table], machine.select_view(stmt, now)
+    found = _found(machine, stmt, instruction.run, table, view)
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
@@ -165,13 +170,8 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
 def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectAll)
-    table = machine.code.shape.index[stmt.table]
-    found = _within(
-        machine,
-        stmt.within,
-        table,
-        _matching(machine, instruction.run, stmt.var, table, machine.select_view(stmt, now)),
-    )
+    table, view = machine.code.shape.index[stmt.table], machine.select_view(stmt, now)
+    found = _found(machine, stmt, instruction.run, table, view)
     if not stmt.lock:
         machine.deleted_by_others = frozenset()
     machine._note_reads(table, machine.require_current(table, found) if stmt.lock else found, stmt.lock)
@@ -182,40 +182,15 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
 def _let(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Let)
-    asked = [query for value in stmt.values for query in ir.queries(value)]
-    values = _evaluate(machine, instruction, now, asked)
+    values = _evaluate(machine, instruction, now, stmt.values)
     machine.frame.update(zip(stmt.names, values, strict=True))
     machine.log = values[0] if len(values) == 1 else values
-
-
-def _evaluate(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
-    """Evaluate the expressions of an instruction. Rows that a query's outer table contributes count as read."""
-    parts = instruction.run if isinstance(instruction.run, list) else [instruction.run]
-    if not instruction.touches:
-        values = [part((), machine.frame) for part in parts]
-        return values if isinstance(instruction.run, list) else values[0]
-    view = machine.view(now, machine.code.level.select)
-    if machine.code.level.locks_reads:
-        # A query locks the rows that match. A nested query's condition uses unbound rows, so it locks the whole table.
-        for query in queries:
-            table = machine.code.shape.index[query.source]
-            machine._note_reads(table, _matching_query(machine, query, table, view))
-    values = [part(view, machine.frame) for part in parts]
-    return values if isinstance(instruction.run, list) else values[0]
-
-
-def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) -> list[Row]:
-    where = compiled(query.where, machine.code.shape)
-    try:
-        return _matching(machine, where, query.var, table, view)
-    except KeyError:  # a nested query whose outer row is not bound here
-        return list(view[table])
 
 
 def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.If)
-    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
+    (machine.log,) = _evaluate(machine, instruction, now, (stmt.condition,))
     if not machine.log:
         machine.pc = instruction.target
 
@@ -223,9 +198,29 @@ def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
 def _require(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Require)
-    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
+    (machine.log,) = _evaluate(machine, instruction, now, (stmt.condition,))
     if not machine.log:
         raise RollbackSignal("a required condition does not hold")
+
+
+def _evaluate(machine: Machine, instruction: Instruction, now: State, exprs: tuple[ir.Expr, ...]) -> list[Any]:
+    """Return the values of an instruction's expressions. Rows that match a query's condition count as read."""
+    if not instruction.touches:
+        return [value((), machine.frame) for value in instruction.run]
+    view = machine.view(now, machine.code.level.select)
+    if machine.code.level.locks_reads:
+        for query in (query for expr in exprs for query in ir.queries(expr)):
+            table = machine.code.shape.index[query.source]
+            machine._note_reads(table, _matching_query(machine, query, table, view))
+    return [value(view, machine.frame) for value in instruction.run]
+
+
+def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) -> list[Row]:
+    where = compiled(query.where, machine.code.shape)
+    try:
+        return _matching(machine, where, query.var, table, view)
+    except KeyError:  # a nested query whose outer row is not bound here: it locks the whole table
+        return list(view[table])
 
 
 def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
@@ -257,9 +252,7 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = machine.require_current(
-        table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
-    )
+    found = machine.require_current(table, _found(machine, stmt, where, table, view))
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -282,18 +275,10 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.Delete)
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
-    found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
+    found = _found(machine, stmt, instruction.run, table, view)
     for key, _ in machine.require_current(table, found):
         machine.writes[table, key] = None
     machine.log = found
-
-
-def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Row]:
-    """Return the rows that are also in the set ``name``, if given. A row that was deleted since is another row."""
-    if not name:
-        return rows
-    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.deleted_by_others}
-    return [row for row in rows if row[0] in keys]
 
 
 def _loop(machine: Machine, instruction: Instruction, now: State) -> None:
