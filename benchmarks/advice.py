@@ -174,8 +174,8 @@ def compare(store, steps, server):
         note(f"stepped {store}", {store: counts}, time.monotonic() - began, seed)
         rng = random.Random(20_000_000 + seed)
         app = random_app(rng, nulls=rng.random() < 0.5) if rng.random() < 0.6 else careful_app(rng)
-        levels_by_cost = [level for level in ENGINES[store].levels if (store, level) != ("postgresql", STRONGEST)]
-        levels = {txn.name: rng.choice(levels_by_cost) for txn in app.transactions}
+        offered = [level for level in ENGINES[store].levels if (store, level) != ("postgresql", STRONGEST)]
+        levels = {txn.name: rng.choice(offered) for txn in app.transactions}
         setting, order = conflicting(rng, app, store, levels)
         real = run_for_real(server, app, levels, setting, order)
         counts["stepped runs"] += 1

@@ -21,7 +21,7 @@ from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.read_write_sets import gather
 from plume_py.reasoning.allocate.rules import simple_rules
 from plume_py.reasoning.allocate.search_space import of_instances
-from plume_py.reasoning.allocate.trial import in_sessions, summary, trials
+from plume_py.reasoning.allocate.trial import in_sessions, summarize, trials
 from plume_py.reasoning.allocate.workload import Access, Instance, Workload
 
 TESTS = Path(__file__).parent.parent / "tests"
@@ -157,7 +157,7 @@ def protocols(quick: bool) -> Iterator[str]:
         for largest in (500, 20):
             workload = in_sessions(draw(programs, 200, largest, 1), 10, 1)
             for allocation in ("ser", "si-ser", "weakest"):
-                told = summary(list(trials(workload, "pc-si-ser", allocation, runs)))
+                told = summarize(list(trials(workload, "pc-si-ser", allocation, runs)))
                 cells = [f"{told.throughput:.1f}", f"{told.latency * 1000:.0f}", f"{told.aborted:.0f}"]
                 broken = [str(told.broken["declared"]), str(told.broken["SER"])]
                 yield f"| {name} | {largest} | {allocation} | " + " | ".join(cells + broken) + " |"

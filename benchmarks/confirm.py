@@ -19,7 +19,7 @@ from plume_py.base.temp_folder import TempFolder
 from plume_py.history.model import History
 from plume_py.levels.databases import MYSQL, POSTGRESQL, Database
 from plume_py.reasoning.predict import LEVELS
-from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
 from plume_py.reasoning.predict.confirm.database_run import DatabaseAddress, DatabaseRun, prepare
 from plume_py.reasoning.predict.prediction_files import about
 from plume_py.reasoning.predict.predictor.predictor import predict
@@ -51,7 +51,7 @@ def outcomes(
     trials: dict[str, DatabaseRun], workload: SeededProgram, observed: History, level: str, boundary: str, engine: str
 ) -> Iterator[str]:
     """What is to be counted of one prediction."""
-    how = None if engine == "none" else discipline(DATABASES[engine], setting(engine, level))
+    how = None if engine == "none" else concurrency_control(DATABASES[engine], setting(engine, level))
     outcome = predict(observed, level, boundary=boundary, engine=how)  # type: ignore[arg-type]
     yield "asked"
     if not outcome.predictions:

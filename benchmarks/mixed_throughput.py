@@ -50,9 +50,9 @@ def levels_for(workload: Workload, allocation: str) -> list[str]:
     """For each instance the cheapest level of PostgreSQL that keeps this workload serializable, of those allowed."""
     whole = CATALOGUES["postgresql"]
     least = {"ser": "SER", "si-ser": "SI", "allocated": "RC"}[allocation]
-    names = list(whole.spellings)
-    levels_by_cost = {name: whole.spellings[name] for name in names[names.index(least) :]}
-    return allocate(of_instances(workload), Catalogue(whole.name, levels_by_cost, "", whole.adjustments))
+    names = list(whole.engine_names)
+    allowed = {name: whole.engine_names[name] for name in names[names.index(least) :]}
+    return allocate(of_instances(workload), Catalogue(whole.name, allowed, "", whole.adjustments))
 
 
 @dataclass
@@ -99,7 +99,7 @@ class _Session:
         written = {access: next(self.values) for access in instance.accesses if access.writes}
         pieces = [_statement(access, written.get(access, 0)) for access in instance.accesses]
         between = f"; SELECT pg_sleep({self.pause}); " if self.pause else "; "
-        begin = f"BEGIN ISOLATION LEVEL {CATALOGUES['postgresql'].spellings[level]}"
+        begin = f"BEGIN ISOLATION LEVEL {CATALOGUES['postgresql'].engine_names[level]}"
         try:
             cursor = self.connection.execute(between.join([begin, *pieces, "COMMIT"]))
         except psycopg.errors.OperationalError as error:

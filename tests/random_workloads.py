@@ -3,7 +3,7 @@
 from oracle_runs import Txn
 
 from plume_py.reasoning.allocate import Access, Instance, Program, Workload
-from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
+from plume_py.reasoning.allocate.control_flow import Fork, execution_paths, flat
 
 KINDS = {"r": "READ", "w": "WRITE", "u": "UPDATE"}
 
@@ -28,8 +28,8 @@ def workload_of(txns):
     instances = []
     for i, txn in enumerate(txns):
         tree = [_part(*op) for op in txn.ops]
-        known = ways(tree) if any(kind == "g" for kind, _, _ in txn.ops) else ()
-        instances.append(Instance(f"T{i}", f"T{i}", tuple(flat(tree)), ways=known))
+        known = execution_paths(tree) if any(kind == "g" for kind, _, _ in txn.ops) else ()
+        instances.append(Instance(f"T{i}", f"T{i}", tuple(flat(tree)), execution_paths=known))
     return Workload(instances, [txn.session for txn in txns])
 
 

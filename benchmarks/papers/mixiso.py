@@ -17,7 +17,7 @@ from plume_py.reasoning.allocate.driver import BENCHMARKS, SMALLBANK, draw
 from plume_py.reasoning.allocate.read_write_sets import gather
 from plume_py.reasoning.allocate.robust import robust
 from plume_py.reasoning.allocate.search_space import of_instances, of_templates
-from plume_py.reasoning.allocate.simulate import Costs, Simulation, parsed
+from plume_py.reasoning.allocate.simulate import CostModel, Simulation, parse_cost_model
 from plume_py.reasoning.allocate.trial import in_sessions, levels_for
 from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 from plume_py.report.plot import Axis, Points
@@ -253,11 +253,9 @@ def engines(quick: bool) -> list[Row]:
         for benchmark, programs in BENCHMARKS.items():
             space = of_templates(programs)
             levels = allocate(space, catalogue)
-            levels_by_cost = [level if level in catalogue.levels else f"{level} (not offered)" for level in levels]
-            cells[benchmark] = ", ".join(f"{g} {level}" for g, level in zip(space.groups, levels_by_cost, strict=True))
-        settings = ", ".join(
-            f"{spelled} = {level}" for level, spelled in catalogue.spellings.items() if spelled != level
-        )
+            shown = [level if level in catalogue.levels else f"{level} (not offered)" for level in levels]
+            cells[benchmark] = ", ".join(f"{g} {level}" for g, level in zip(space.groups, shown, strict=True))
+        settings = ", ".join(f"{own} = {level}" for level, own in catalogue.engine_names.items() if own != level)
         rows.append({"engine": name, "counted on": settings or "each level as it is", **cells, "why": catalogue.note})
     return rows
 
@@ -276,7 +274,7 @@ def _levels(workload: Workload, allocation: str) -> list[str]:
 
 
 def _simulated(
-    programs: Sequence[Program], costs: Costs, workloads: int, largest: int = 500
+    programs: Sequence[Program], costs: CostModel, workloads: int, largest: int = 500
 ) -> dict[str, tuple[float, float, float]]:
     """Of each allocation: transactions/s, seconds of latency, aborted attempts in 100; medians over workloads."""
     found: dict[str, list[tuple[float, float, float]]] = {allocation: [] for allocation in ALLOCATIONS}
@@ -298,7 +296,7 @@ def figure15(quick: bool) -> list[Row]:
         rows.append({"benchmark": name, "model": "the paper", **words.FIGURE15[name]})
         for model, costs in words.MODELS.items():
             progress(f"figure 15: {name}, {model}")
-            told = _simulated(programs, parsed(costs), 1 if quick else 5)
+            told = _simulated(programs, parse_cost_model(costs), 1 if quick else 5)
             speed = {allocation: figures[0] for allocation, figures in told.items()}
             rows.append(
                 {"benchmark": name, "model": model}
@@ -320,7 +318,7 @@ def sensitivity(quick: bool) -> list[Row]:
         row: dict[str, str | int] = {"nodes": nodes}
         for name, programs in BENCHMARKS.items():
             for validation in ("together", "each"):
-                costs = parsed(f"data=replicated,begin=1,nodes={nodes},validation={validation}")
+                costs = parse_cost_model(f"data=replicated,begin=1,nodes={nodes},validation={validation}")
                 told = _simulated(programs, costs, 1 if quick else 3)
                 row[f"{name}, {validation}"] = f"{told['theorem 6.18'][0] / told['ser'][0]:.2f}"
         rows.append(row)
@@ -359,7 +357,7 @@ def _beside(row: Row, each: int) -> Row:
         return {"simulated, to all SER": "", "simulated, aborted, %": ""}
     trial = Trial(str(row["benchmark"]), int(str(row["keys"])), int(str(row["sessions"])), pause, each)
     workload = trial.workload(1)
-    costs = Costs(low=pause, high=pause)
+    costs = CostModel(low=pause, high=pause)
     allocation = "weakest" if row["allocation"] == "allocated" else str(row["allocation"])
     base, own = (
         Simulation("pc-si-ser", levels_for(workload, "pc-si-ser", name), workload, 1, costs=costs).run()

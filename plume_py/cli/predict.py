@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
     from plume_py.reasoning.predict.driver import ObservedRun, PredictOptions
     from plume_py.reasoning.predict.prediction_files import About, Origin
-    from plume_py.reasoning.predict.predictor.outcome import PredictionResult
+    from plume_py.reasoning.predict.predictor.prediction import PredictionResult
     from plume_py.reasoning.predict.store.replay import Validation
 
 # The number of predictions that a sweep replays at each level until one comes true.

@@ -62,11 +62,11 @@ def command(ctx: click.Context, /, source: str, out: str | None, **params: Any) 
 def _run(source: str, params: dict[str, Any]) -> "tuple[list[Trial], str]":
     """Return the runs that the time limit allows, and the reason if some are missing."""
     from plume_py.reasoning.allocate.driver import Drawing, open_space, open_workload
-    from plume_py.reasoning.allocate.simulate import parsed
+    from plume_py.reasoning.allocate.simulate import parse_cost_model
     from plume_py.reasoning.allocate.trial import in_sessions, trials
 
     done: list[Trial] = []
-    costs, seed = parsed(params["costs"]), params["seed"]
+    costs, seed = parse_cost_model(params["costs"]), params["seed"]
     limits = limits_of(params["timeout"])
     try:
         with limits.enforced():
@@ -82,9 +82,9 @@ def _run(source: str, params: dict[str, Any]) -> "tuple[list[Trial], str]":
 
 
 def _print_summary(source: str, done: "list[Trial]", stopped: str, params: dict[str, Any]) -> None:
-    from plume_py.reasoning.allocate.trial import summary
+    from plume_py.reasoning.allocate.trial import summarize
 
-    total, bug = summary(done), f" with the bug {params['bug']}" if params["bug"] else ""
+    total, bug = summarize(done), f" with the bug {params['bug']}" if params["bug"] else ""
     click.echo(f"{source} on {params['protocol']}{bug}, allocation {params['allocation']}")
     click.echo(f"  {total.runs} runs of {len(done[0].levels)} transactions in {params['sessions']} sessions")
     if params["costs"]:

@@ -6,8 +6,8 @@ from plume_py import check
 from plume_py.base.errors import IsocheckError
 from plume_py.reasoning.allocate.driver import BENCHMARKS, draw
 from plume_py.reasoning.allocate.protocols import PROTOCOLS
-from plume_py.reasoning.allocate.simulate import USUAL, Simulation, parsed
-from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
+from plume_py.reasoning.allocate.simulate import DEFAULT_COST_MODEL, Simulation, parse_cost_model
+from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summarize, trials
 from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 
 
@@ -18,14 +18,14 @@ def contended(name, largest=8, instances=120, seed=1):
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_correct_protocols_satisfy_all_levels_of_transactions(name, protocol) -> None:
-    told = summary(list(trials(contended(name), protocol, "random", 3, seed=5)))
+    told = summarize(list(trials(contended(name), protocol, "random", 3, seed=5)))
     assert told.broken == {"declared": 0} and told.aborted > 0
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("allocation", [a for a in ALLOCATIONS if a != "random"])
 def test_runs_at_a_safe_allocation_are_serializable(protocol, allocation) -> None:
-    told = summary(list(trials(contended("smallbank"), protocol, allocation, 3)))
+    told = summarize(list(trials(contended("smallbank"), protocol, allocation, 3)))
     assert told.broken == {"declared": 0, "SER": 0}
 
 
@@ -37,7 +37,7 @@ def test_the_checker_detects_every_bug(protocol, bug) -> None:
     """no-read-check only shows as write skew, for which Courseware has the shape; early-timestamp in first reads, and
     those of SmallBank are of what nobody writes."""
     name = {"no-read-check": "courseware", "early-timestamp": "tpcc"}.get(bug, "smallbank")
-    told = summary(list(trials(contended(name, largest=3), protocol, "random", 12, bug=bug)))
+    told = summarize(list(trials(contended(name, largest=3), protocol, "random", 12, bug=bug)))
     assert told.broken["declared"] > 0
 
 
@@ -75,15 +75,15 @@ MODELS = (
 
 @pytest.mark.parametrize("model", MODELS)
 def test_costs_change_the_time_and_not_the_transactions(model) -> None:
-    told = summary(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parsed(model))))
+    told = summarize(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parse_cost_model(model))))
     assert told.broken == {"declared": 0}
-    assert parsed(str(parsed(model))) == parsed(model) != USUAL
+    assert parse_cost_model(str(parse_cost_model(model))) == parse_cost_model(model) != DEFAULT_COST_MODEL
 
 
 def test_only_validated_keys_cost_round_trips() -> None:
     """All at one server, one node each: at SER there is a round trip more than at PC, and the rest is the same."""
     workload = in_sessions(draw(BENCHMARKS["tpcc"], 40, 10_000, 1), 4, 1)
-    costs = parsed("low=1,high=1,validation=together")
+    costs = parse_cost_model("low=1,high=1,validation=together")
     at = {level: Simulation("pc-si-ser", [level] * 40, workload, costs=costs).run() for level in ("PC", "SER")}
     assert at["PC"].aborted == at["SER"].aborted == 0
     assert at["SER"].latency == pytest.approx(at["PC"].latency + 1)
@@ -91,7 +91,7 @@ def test_only_validated_keys_cost_round_trips() -> None:
 
 def test_a_critical_section_admits_one_transaction_at_a_time() -> None:
     workload = in_sessions(draw(BENCHMARKS["courseware"], 40, 10_000, 1), 10, 1)
-    costs = parsed("low=1,high=1,data=replicated,nodes=10,exclusive=SER")
+    costs = parse_cost_model("low=1,high=1,data=replicated,nodes=10,exclusive=SER")
     assert Simulation("pc-si-ser", ["SER"] * 40, workload, costs=costs).run().seconds == pytest.approx(40, rel=0.05)
     assert Simulation("pc-si-ser", ["SI"] * 40, workload, costs=costs).run().seconds == pytest.approx(4, rel=0.05)
 
@@ -110,13 +110,13 @@ def test_a_critical_section_admits_one_transaction_at_a_time() -> None:
 )
 def test_invalid_costs_are_rejected(text, told) -> None:
     with pytest.raises(IsocheckError, match=told):
-        parsed(text)
+        parse_cost_model(text)
 
 
 def test_waiting_readers_need_a_protocol_without_locks() -> None:
     with pytest.raises(IsocheckError, match="locks that readers wait for"):
-        Simulation("si-s2pl", ["SI"] * 120, contended("smallbank"), costs=parsed("waiting=true"))
-    assert parsed("") == USUAL
+        Simulation("si-s2pl", ["SI"] * 120, contended("smallbank"), costs=parse_cost_model("waiting=true"))
+    assert parse_cost_model("") == DEFAULT_COST_MODEL
 
 
 def test_a_timestamp_taken_before_the_locks_lets_a_reader_see_two_values() -> None:

@@ -370,6 +370,6 @@ def test_a_program_has_the_execution_paths_of_its_branches(tmp_path) -> None:
     (program,) = programs(tmp_path, f"{GUARDED} IF :y > 0 THEN UPDATE n SET v = 1 WHERE name = 'k'; END IF;")
     hit, miss = ["r(u.(row)_x)", "rw(u.v_x)"], ["r(u.(row)_x)?", "r(u.v_x)?"]
     more = ["r(n.(row)_'k')", "w(n.v_'k')"]
-    assert [[str(a) for a in way] for way in program.ways] == [[*hit, *more], hit, [*miss, *more], miss]
+    assert [[str(a) for a in way] for way in program.execution_paths] == [[*hit, *more], hit, [*miss, *more], miss]
     (many,) = programs(tmp_path, " ".join(f"UPDATE u SET v = {i} WHERE a = :x AND w = {i};" for i in range(9)))
-    assert many.ways == (many.accesses,)
+    assert many.execution_paths == (many.accesses,)

@@ -16,8 +16,8 @@ from plume_py.cli.main import cli
 from plume_py.collect.adapter import AbortedError, Setup
 from plume_py.collect.registry import open_adapter
 from plume_py.levels.databases import POSTGRESQL
-from plume_py.reasoning.predict.confirm.concurrency_control import discipline
-from plume_py.reasoning.predict.confirm.confirmation import Asked, confirm, fitting_isolation
+from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
+from plume_py.reasoning.predict.confirm.confirmation import ConfirmOptions, confirm, fitting_isolation
 from plume_py.reasoning.predict.confirm.script import rest_of, script
 from plume_py.reasoning.predict.predictor.predictor import predict
 from plume_py.reasoning.predict.store.program import SeededProgram, observed_run, program
@@ -54,7 +54,7 @@ def tried(url, what, isolation, tmp_path, target="SER", attempts=3, workload=Non
     made = script(what) if workload is None else what
     adapter = open_adapter(Setup(url, "t_confirm", made.lists, 10.0, settings or {}))
     with no_thread_is_left():
-        found = confirm(adapter, made, Asked(isolation, target, str(tmp_path), attempts), workload)
+        found = confirm(adapter, made, ConfirmOptions(isolation, target, str(tmp_path), attempts), workload)
     with pytest.raises(Exception, match=r"exist|no such table"):
         open_adapter(Setup(url, "t_confirm", made.lists)).contents()
     return found
@@ -146,7 +146,7 @@ def test_a_serial_run_confirms_nothing(tmp_path) -> None:
 
 def predictions(workload, level, boundary, count=3):
     observed = observed_run(workload)
-    engine = discipline(POSTGRESQL, "read committed")
+    engine = concurrency_control(POSTGRESQL, "read committed")
     for prediction in predict(observed, level, boundary=boundary, count=count, engine=engine).predictions:
         keys = [observed.key(key) for key in range(len(observed.key_code))]
         yield script(prediction.history, rest_of(observed, prediction.run), keys=keys)
@@ -185,7 +185,7 @@ def test_a_server_without_free_connections_is_a_one_line_error(tmp_path, monkeyp
     monkeypatch.setattr(SqliteAdapter, "connect", full)
     adapter = SqliteAdapter(Setup(f"sqlite:///{tmp_path / 'test.db'}"))
     with pytest.raises(InputError, match="too many connections"):
-        confirm(adapter, script(LOST_UPDATE), Asked("serializable", "SER", str(tmp_path)))
+        confirm(adapter, script(LOST_UPDATE), ConfirmOptions("serializable", "SER", str(tmp_path)))
 
 
 def test_an_empty_history_is_a_one_line_error() -> None:
@@ -206,7 +206,7 @@ def test_the_end_of_the_server_is_a_one_line_error(tmp_path, monkeypatch) -> Non
         no_thread_is_left(),
         pytest.raises(InputError, match="could not be brought to its end: the connection is gone"),
     ):
-        confirm(adapter, script(LOST_UPDATE), Asked("serializable", "SER", str(tmp_path)))
+        confirm(adapter, script(LOST_UPDATE), ConfirmOptions("serializable", "SER", str(tmp_path)))
 
 
 def test_a_refused_begin_is_a_refusal(tmp_path, monkeypatch) -> None:
@@ -217,7 +217,7 @@ def test_a_refused_begin_is_a_refusal(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(sqlite._Connection, "begin", refuse)
     adapter = sqlite.SqliteAdapter(Setup(f"sqlite:///{tmp_path / 'test.db'}"))
-    found = confirm(adapter, script(LOST_UPDATE), Asked("serializable", "SER", str(tmp_path), 1))
+    found = confirm(adapter, script(LOST_UPDATE), ConfirmOptions("serializable", "SER", str(tmp_path), 1))
     assert found.verdict == "refused" and found.attempt.played.refusals[0].statement == "BEGIN"
 
 

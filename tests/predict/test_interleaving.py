@@ -8,7 +8,7 @@ from plume_py import HistoryBuilder
 from plume_py.base.errors import InputError
 from plume_py.history.model import INITIAL
 from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE
-from plume_py.reasoning.predict.confirm.concurrency_control import CURRENT, Discipline, discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import CURRENT, ConcurrencyControl, concurrency_control
 from plume_py.reasoning.predict.confirm.interleaving import COMMITS, Interleavings, Step
 from plume_py.reasoning.predict.confirm.script import Expected, Script, ScriptedTransaction, Statement, script
 
@@ -99,11 +99,11 @@ def random_script(rng):
 
 DISCIPLINES = (
     CURRENT,
-    Discipline("snapshot", snapshot=True),
-    Discipline("snapshot isolation", snapshot=True, first_committer_wins=True),
-    Discipline("as InnoDB", snapshot=True, late_snapshot=True),
-    Discipline("as SQLite", snapshot=True, first_committer_wins=True, one_writer=True),
-    Discipline("locks", read_locks=True),
+    ConcurrencyControl("snapshot", snapshot=True),
+    ConcurrencyControl("snapshot isolation", snapshot=True, first_committer_wins=True),
+    ConcurrencyControl("as InnoDB", snapshot=True, late_snapshot=True),
+    ConcurrencyControl("as SQLite", snapshot=True, first_committer_wins=True, one_writer=True),
+    ConcurrencyControl("locks", read_locks=True),
 )
 
 
@@ -144,7 +144,7 @@ def lost_update():
 
 
 def fits(made, database, isolation, settings=None):
-    with Interleavings(made, discipline(database, isolation, settings)) as orders:
+    with Interleavings(made, concurrency_control(database, isolation, settings)) as orders:
         return orders.find() is not None
 
 

@@ -9,15 +9,15 @@ from test_interleaving import can_be_done
 from test_predictor import build, small
 
 from plume_py.levels.databases import MYSQL, POSTGRESQL
-from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import concurrency_control
 from plume_py.reasoning.predict.confirm.script import script
 from plume_py.reasoning.predict.predictor.predictor import predict
 
 AS = {
-    ("RC", "postgresql"): discipline(POSTGRESQL, "read committed"),
-    ("TCC", "postgresql"): discipline(POSTGRESQL, "read committed"),
-    ("SI", "postgresql"): discipline(POSTGRESQL, "repeatable read"),
-    ("PC", "mysql"): discipline(MYSQL, "repeatable read"),
+    ("RC", "postgresql"): concurrency_control(POSTGRESQL, "read committed"),
+    ("TCC", "postgresql"): concurrency_control(POSTGRESQL, "read committed"),
+    ("SI", "postgresql"): concurrency_control(POSTGRESQL, "repeatable read"),
+    ("PC", "mysql"): concurrency_control(MYSQL, "repeatable read"),
 }
 
 

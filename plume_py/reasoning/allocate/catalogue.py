@@ -28,7 +28,7 @@ class Catalogue:
     """The levels of one engine."""
 
     name: str
-    spellings: Mapping[str, str]  # our name of each level it provides -> the engine's name
+    engine_names: Mapping[str, str]  # our name of each level it provides -> the engine's name
     note: str
     adjustments: tuple[Adjustment, ...] = ()
 
@@ -39,9 +39,9 @@ class Catalogue:
         No rule depends on TRANSITIVE alone (what a transaction sees through others).
         """
         weakest: dict[int, str] = {}
-        for level in self.spellings:
+        for level in self.engine_names:
             weakest.setdefault(visibility_bits(level) & ~TRANSITIVE, level)
-        return {level: self.spellings[level] for level in weakest.values()}
+        return {level: self.engine_names[level] for level in weakest.values()}
 
     def levels_by_cost(self, costs: Mapping[str, float]) -> list[str]:
         return sorted(self.levels, key=lambda level: costs.get(level, DEFAULT_COSTS[level]))
@@ -52,11 +52,11 @@ class Catalogue:
             levels = adjustment(space, levels)
         return levels
 
-    def spelled(self, level: str) -> str:
+    def engine_name(self, level: str) -> str:
         return self.levels.get(level, f"{level} (not offered)")
 
 
-def _sees_only_its_own(level: str, space: Space, levels: list[str]) -> list[str]:
+def _raise_partners(level: str, space: Space, levels: list[str]) -> list[str]:
     """Raise the partners of pivots at ``level`` to this level.
 
     PostgreSQL aborts one of three SERIALIZABLE transactions that form a pair of consecutive RW edges. It does not track
@@ -67,7 +67,7 @@ def _sees_only_its_own(level: str, space: Space, levels: list[str]) -> list[str]
     return [level if g in partners else own for g, own in enumerate(levels)]
 
 
-def _for_readers_only(level: str, space: Space, levels: list[str]) -> list[str]:
+def _raise_writers(level: str, space: Space, levels: list[str]) -> list[str]:
     """Raise transactions at ``level`` that write or lock to the strongest level.
 
     InnoDB's REPEATABLE READ updates the latest version instead of the snapshot that its SELECTs see. Its locking reads
@@ -90,8 +90,8 @@ def _catalogue(database: Database) -> Catalogue:
         {level: setting.name for level, setting in safe.items()},
         database.note,
         (
-            *(partial(_sees_only_its_own, level) for level, setting in safe.items() if setting.beside_weaker),
-            *(partial(_for_readers_only, level) for level, setting in safe.items() if setting.readers_only),
+            *(partial(_raise_partners, level) for level, setting in safe.items() if setting.beside_weaker),
+            *(partial(_raise_writers, level) for level, setting in safe.items() if setting.readers_only),
         ),
     )
 
@@ -115,12 +115,12 @@ def allocate(
     table = space.safe(offered)
     levels = [offered[int(row.argmax())] if row.any() else STRONGEST for row in table]
     levels = [pins.get(g, level) for g, level in enumerate(levels)]
-    levels = _raise_unguarded(space, levels)
+    levels = _raise_where_partners_ignore_writes(space, levels)
     levels = catalogue.adjust(space, levels)
     return [pins.get(g, level) for g, level in enumerate(levels)]
 
 
-def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
+def _raise_where_partners_ignore_writes(space: Space, levels: list[str]) -> list[str]:
     """Raise groups from SI to SER where a partner's level ignores common writes.
 
     The rules for SI assume that the partners of a pivot detect common writes (WRITERS).

@@ -2,8 +2,8 @@
 
 A committed transaction has taken one path, so only the accesses of this path are its reads and writes. SQL programs are
 translated into trees of accesses and forks. ``flat`` merges all paths into one list, in which accesses of some paths
-only are conditional; ``ways`` lists each path. ``outcomes`` turns a workload into one with an instance per path, for
-sharper rules.
+only are conditional; ``execution_paths`` lists each path. ``expand_paths`` turns a workload into one with an instance
+per path, for sharper rules.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from typing import Union
 from plume_py.reasoning.allocate.workload import READ, UPDATE, WRITE, Access, Instance, Workload
 
 # A program with more execution paths counts as one path with conditional accesses.
-MOST_WAYS = 16
+MAX_PATHS = 16
 
-# `outcomes` gives up beyond this number of instances.
+# `expand_paths` gives up beyond this number of instances.
 MOST_INSTANCES = 100_000
 
 Tree = Sequence[Union[Access, "Fork"]]
@@ -24,8 +24,9 @@ Tree = Sequence[Union[Access, "Fork"]]
 
 @dataclass(frozen=True)
 class Fork:
-    """Exactly one of two branches happens. ``together`` is both as one list, where the caller can give a better one
-    than a merge.
+    """Exactly one of two branches happens.
+
+    ``together`` is both as one list, if the caller can give a better one than a merge.
     """
 
     then: Tree
@@ -42,25 +43,25 @@ def flat(tree: Tree) -> list[Access]:
         elif part.together is not None:
             found += part.together
         else:
-            found += _either(flat(part.then), flat(part.otherwise))
+            found += _merge_branches(flat(part.then), flat(part.otherwise))
     return found
 
 
-def ways(tree: Tree) -> tuple[tuple[Access, ...], ...]:
-    """Return each execution path once, or the merged list as the only path if there are more than MOST_WAYS."""
+def execution_paths(tree: Tree) -> tuple[tuple[Access, ...], ...]:
+    """Return each execution path once, or the merged list as the only path if there are more than MAX_PATHS."""
     found: dict[tuple[Access, ...], None] = {(): None}
     for part in tree:
         if isinstance(part, Access):
-            found = {(*way, part): None for way in found}
+            found = {(*path, part): None for path in found}
         else:
-            inner = dict.fromkeys((*ways(part.then), *ways(part.otherwise)))
-            if len(found) * len(inner) > MOST_WAYS:
+            inner = dict.fromkeys((*execution_paths(part.then), *execution_paths(part.otherwise)))
+            if len(found) * len(inner) > MAX_PATHS:
                 return (tuple(flat(tree)),)
-            found = {(*way, *more): None for way in found for more in inner}
+            found = {(*path, *more): None for path in found for more in inner}
     return tuple(found)
 
 
-def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]:
+def _merge_branches(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]:
     """Return two branches as one sequence, with common accesses once.
 
     Reads come first, so that a write of one branch does not hide a read of the other. A row is certainly locked only
@@ -84,28 +85,28 @@ def _effect(a: Access) -> tuple[str, str]:
     return ("write" if a.writes else "read", a.cell)
 
 
-def outcomes(workload: Workload) -> tuple[Workload, list[int]] | None:
+def expand_paths(workload: Workload) -> tuple[Workload, list[int]] | None:
     """Return a workload with one instance per execution path, and the original instance of each.
 
     In a run each instance takes one of its paths, so the run consists of some of these instances. An instance that is
     not a pivot among all of them is not a pivot in any run. Returns None if every instance has one path, or if there
     would be more than MOST_INSTANCES.
     """
-    by_instance = [_ways(instance) for instance in workload.instances]
+    by_instance = [_paths_of(instance) for instance in workload.instances]
     total = sum(map(len, by_instance))
     if total == len(workload.instances) or total > MOST_INSTANCES:
         return None
-    owner = [i for i, ways in enumerate(by_instance) for _ in ways]
-    instances = [replace(workload.instances[i], accesses=way) for i, ways in enumerate(by_instance) for way in ways]
+    owner = [i for i, paths in enumerate(by_instance) for _ in paths]
+    instances = [replace(workload.instances[i], accesses=path) for i, paths in enumerate(by_instance) for path in paths]
     return Workload(instances, [workload.session[i] for i in owner], source=workload.source), owner
 
 
-def _ways(instance: Instance) -> tuple[tuple[Access, ...], ...]:
+def _paths_of(instance: Instance) -> tuple[tuple[Access, ...], ...]:
     """Return the paths of the instance's program. Without them, each conditional access happens or not."""
-    if instance.ways:
-        return instance.ways
+    if instance.execution_paths:
+        return instance.execution_paths
     doubtful = sum(access.conditional for access in instance.accesses)
-    if not doubtful or 2**doubtful > MOST_WAYS:
+    if not doubtful or 2**doubtful > MAX_PATHS:
         return (instance.accesses,)
     choices = [(None, replace(a, conditional=False)) if a.conditional else (a,) for a in instance.accesses]
-    return tuple(dict.fromkeys(tuple(a for a in way if a is not None) for way in product(*choices)))
+    return tuple(dict.fromkeys(tuple(a for a in path if a is not None) for path in product(*choices)))

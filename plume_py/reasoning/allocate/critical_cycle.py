@@ -18,7 +18,7 @@ from plume_py.reasoning.allocate.catalogue import Catalogue
 from plume_py.reasoning.allocate.pivot_kernels import RW, SO, WR, WW
 from plume_py.reasoning.allocate.read_write_sets import Sets
 from plume_py.reasoning.allocate.refute import exhaustive, refute
-from plume_py.reasoning.allocate.rules import Refined
+from plume_py.reasoning.allocate.rules import RefinedRules
 from plume_py.reasoning.allocate.search_space import Space, WorkloadCase
 from plume_py.reasoning.allocate.workload import Workload
 
@@ -159,7 +159,7 @@ def _distinctly_named(workload: Workload) -> Workload:
     return Workload(instances, workload.session, source=workload.source)
 
 
-def pivot_cycles(rules: Refined, pivot: int, level: str) -> list[Cycle]:
+def pivot_cycles(rules: RefinedRules, pivot: int, level: str) -> list[Cycle]:
     """Return the cycles through the pivot that the rules' last search found.
 
     If P3 can also be P1, the cycle of two edges comes first.
@@ -168,7 +168,7 @@ def pivot_cycles(rules: Refined, pivot: int, level: str) -> list[Cycle]:
     p1, relation, x, p3, y = rules.cycle.tolist()
     second = Edge(pivot, p3, "RW", sets.names[y])
     first = Edge(p1, pivot, RELATIONS[relation], sets.names[x] if x >= 0 else "")
-    whole = Cycle((first, second, *way_back(rules, p3, p1, pivot)))
+    whole = Cycle((first, second, *path_back(rules, p3, p1, pivot)))
     short = _back_at_once(sets, p3, pivot, level)
     return [whole] if short is None else [Cycle((short, second)), whole]
 
@@ -179,16 +179,16 @@ def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:
     The kernel has checked that P3 is in another session and does not conflict where the level detects conflicts.
     """
     written = sets.may.of(pivot)
-    ways = [("RW", written & sets.reads.of(p3))]
+    candidates = [("RW", written & sets.reads.of(p3))]
     if not visibility_bits(level) & WRITERS:
-        ways.append(("WW", written & sets.may.of(p3)))
-    for relation, cells in ways:
+        candidates.append(("WW", written & sets.may.of(p3)))
+    for relation, cells in candidates:
         if cells:
             return Edge(p3, pivot, relation, sets.names[min(cells)])
     return None
 
 
-def way_back(rules: Refined, start: int, end: int, without: int) -> list[Edge]:
+def path_back(rules: RefinedRules, start: int, end: int, without: int) -> list[Edge]:
     """Return a shortest path from ``start`` to ``end`` that avoids one instance, by breadth-first search over cells."""
     if start == end:
         return []
@@ -217,7 +217,7 @@ def _traced(came: dict[int, Edge], start: int, end: int) -> list[Edge]:
 class _Search:
     """Enumerates the dependencies out of an instance, each cell and session once per search."""
 
-    def __init__(self, rules: Refined) -> None:
+    def __init__(self, rules: RefinedRules) -> None:
         self.sets, self.graph = rules.sets, rules.graph
         self._written, self._read, self._sessions = set[int](), set[int](), set[int]()
 

@@ -203,9 +203,7 @@ def draw(programs: tuple[Program, ...] | list[Program], instances: int, largest:
 
 
 def _counts(programs: tuple[Program, ...] | list[Program], instances: int) -> list[int]:
-    """Return the number of instances per program, by share or evenly. Instances left by rounding go to the first
-    programs.
-    """
+    """Return the number of instances per program, by share or evenly; the first programs get what rounding leaves."""
     shares = [1 / len(programs) if program.share is None else program.share for program in programs]
     if not shares or sum(shares) <= 0:
         raise InputError("no program has a share of the instances", hint="give one of them a `percentage` above 0")
@@ -379,7 +377,7 @@ def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, by_n
         level = named.get(g, default)
         if level is None:
             raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
-        if level not in catalogue.spellings:
+        if level not in catalogue.engine_names:
             raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
         levels.append(level)
     return levels

@@ -38,7 +38,7 @@ BY_STATEMENT = 1
 BY_LEVEL = 2
 
 # Candidates for P1 that are examined one by one; a further candidate counts as not ruled out.
-LOOKS = 64
+MAX_CANDIDATES = 64
 
 RW = 1
 WW = 2
@@ -73,9 +73,9 @@ def pivot(g, p, sees, guarded, mark, cycle):
             p3 = g.kw[j]
             if p3 == p or g.session[p3] == g.session[p]:
                 continue
-            if sees & WRITERS and conflict(g, p3, p, mark):
+            if sees & WRITERS and share_write(g, p3, p, mark):
                 continue
-            if way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
+            if enters(g, p, p3, y, block, sees, guarded, mark, cycle):
                 cycle[3] = p3
                 cycle[4] = y
                 return True
@@ -85,7 +85,7 @@ def pivot(g, p, sees, guarded, mark, cycle):
     return False
 
 
-def conflict(g, q, p, mark):
+def share_write(g, q, p, mark):
     """Return whether q and the marked instance p surely write a common cell."""
     for i in range(g.u_start[q], g.u_start[q + 1]):
         if mark[g.u_cell[i]] == p:
@@ -93,7 +93,7 @@ def conflict(g, q, p, mark):
     return False
 
 
-def writes(g, q, y):
+def surely_writes(g, q, y):
     """Return whether q surely writes cell y."""
     for i in range(g.u_start[q], g.u_start[q + 1]):
         if g.u_cell[i] == y:
@@ -101,21 +101,21 @@ def writes(g, q, y):
     return False
 
 
-def same(g, q, p):
+def same_instance(g, q, p):
     """Return whether q and p are one instance, or two execution paths of one."""
     return q == p or (g.session[q] == g.session[p] and g.place[q] == g.place[p])
 
 
-def sees_other(g, p1, entry, p, guarded, mark):
+def excludes_rw(g, p1, entry, p, guarded, mark):
     """Return whether the edge p1 -RW-> p is impossible for a p with PREFIX and WRITERS.
 
     That is so if p sees p1, sees the writer that p1 read from, or is seen by p1. ``entry`` is the index of p1's read.
     """
-    if g.looks[p1] and (guarded[p1] != BY_STATEMENT or g.how[entry] != 2):
+    if g.single_read[p1] and (guarded[p1] != BY_STATEMENT or g.how[entry] != 2):
         return True
     if guarded[p1] == BY_STATEMENT:
         return g.how[entry] == 0
-    return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
+    return guarded[p1] == BY_LEVEL and share_write(g, p1, p, mark)
 
 
 def before(g, q, p):
@@ -123,9 +123,9 @@ def before(g, q, p):
     return g.session[q] == g.session[p] and g.place[q] < g.place[p]
 
 
-def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
+def enters(g, p, p3, y, block, sees, guarded, mark, cycle):
     """Return whether some P1 in this block enters p and is not ruled out by the level; describe it in ``cycle``."""
-    if by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
+    if enters_by_write(g, p, p3, y, block, sees, guarded, mark, cycle):
         return True
     if sees & PREFIX:
         return False
@@ -135,36 +135,36 @@ def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
             continue
         if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
             continue
-        left = LOOKS
+        left = MAX_CANDIDATES
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             p1 = g.kw[j]
-            if same(g, p1, p) or (p1 == p3 and sees & AT_COMMIT):
+            if same_instance(g, p1, p) or (p1 == p3 and sees & AT_COMMIT):
                 continue
-            if left > 0 and sees & AT_COMMIT and writes(g, p1, y):
+            if left > 0 and sees & AT_COMMIT and surely_writes(g, p1, y):
                 left -= 1
                 continue
             return note_cycle(cycle, p1, WR, x)
     if sees & AT_COMMIT and g.place[p] > 0 and g.session_block[g.session[p]] == block:
-        return after_another(g, p, y, cycle)
+        return enters_by_session(g, p, y, cycle)
     return False
 
 
-def after_another(g, p, y, cycle):
+def enters_by_session(g, p, y, cycle):
     """Return whether some P1 precedes p in its session and is not ruled out. Members are ordered by position."""
     s = g.session[p]
-    left = LOOKS
+    left = MAX_CANDIDATES
     for j in range(g.s_start[s], g.s_start[s + 1]):
         p1 = g.member[j]
         if g.place[p1] >= g.place[p]:
             break
-        if left > 0 and writes(g, p1, y):
+        if left > 0 and surely_writes(g, p1, y):
             left -= 1
             continue
         return note_cycle(cycle, p1, SO, -1)
     return False
 
 
-def by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
+def enters_by_write(g, p, p3, y, block, sees, guarded, mark, cycle):
     """Return whether some P1 read or wrote a cell that p overwrites, and is not ruled out."""
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]
@@ -172,21 +172,21 @@ def by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
             continue
         for j in range(g.kr_start[x], g.kr_start[x + 1]):
             p1 = g.kr[j]
-            if same(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+            if same_instance(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
                 continue
             if sees & PREFIX and before(g, p1, p):
                 continue
-            if sees & PREFIX and sees & WRITERS and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
+            if sees & PREFIX and sees & WRITERS and excludes_rw(g, p1, g.kr_place[j], p, guarded, mark):
                 continue
             return note_cycle(cycle, p1, RW, x)
         if (sees & PREFIX and sees & WRITERS) or g.cell_block[x] < 0:
             continue
-        left = LOOKS
+        left = MAX_CANDIDATES
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             p1 = g.kw[j]
-            if same(g, p1, p) or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
+            if same_instance(g, p1, p) or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
                 continue
-            if left > 0 and sees & WRITERS and writes(g, p1, y):
+            if left > 0 and sees & WRITERS and surely_writes(g, p1, y):
                 left -= 1
                 continue
             return note_cycle(cycle, p1, WW, x)
@@ -200,7 +200,7 @@ def note_cycle(cycle, p1, relation, cell):
     return True
 
 
-def dangerous(g, p, guarded, mark, raised):
+def mark_partners(g, p, guarded, mark, raised):
     """Set ``raised`` for every P1 and P3 in a pair of RW edges at p under SI.
 
     An engine that detects only such pairs has to track these instances, too.
@@ -211,14 +211,14 @@ def dangerous(g, p, guarded, mark, raised):
         y = g.r_cell[i]
         for j in range(g.kw_start[y], g.kw_start[y + 1]):
             p3 = g.kw[j]
-            if p3 == p or g.session[p3] == g.session[p] or conflict(g, p3, p, mark):
+            if p3 == p or g.session[p3] == g.session[p] or share_write(g, p3, p, mark):
                 continue
             block = g.cell_block[y] if g.cell_block[y] >= 0 else g.read_block[i]
-            if overwritten(g, p, block, guarded, mark, raised):
+            if mark_readers(g, p, block, guarded, mark, raised):
                 raised[p3] = True
 
 
-def overwritten(g, p, block, guarded, mark, raised):
+def mark_readers(g, p, block, guarded, mark, raised):
     """Set ``raised`` for readers in this block of what p writes, as under SI; return whether there is one."""
     some = False
     for i in range(g.w_start[p], g.w_start[p + 1]):
@@ -227,9 +227,13 @@ def overwritten(g, p, block, guarded, mark, raised):
             continue
         for j in range(g.kr_start[x], g.kr_start[x + 1]):
             p1 = g.kr[j]
-            if same(g, p1, p) or before(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+            if (
+                same_instance(g, p1, p)
+                or before(g, p1, p)
+                or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block)
+            ):
                 continue
-            if not sees_other(g, p1, g.kr_place[j], p, guarded, mark):
+            if not excludes_rw(g, p1, g.kr_place[j], p, guarded, mark):
                 raised[p1] = True
                 some = True
     return some

@@ -21,7 +21,7 @@ class AbortedError(Exception):
 
 
 @dataclass
-class Running:
+class RunningTransaction:
     """The state of a running transaction."""
 
     number: int  # its age; retries keep it
@@ -45,8 +45,8 @@ class VersionStore:
     def __init__(self) -> None:
         self.clock = 0
         self.versions: dict[str, list[tuple[int, int]]] = {}
-        self.readers: dict[str, dict[int, Running]] = {}
-        self.owner: dict[str, Running] = {}
+        self.readers: dict[str, dict[int, RunningTransaction]] = {}
+        self.owner: dict[str, RunningTransaction] = {}
 
     def latest(self, key: str, upto: int) -> int:
         """Return the last value committed at or before time ``upto``, or the initial 0."""
@@ -61,7 +61,7 @@ class VersionStore:
         self.clock += 1
         return self.clock
 
-    def install(self, txn: Running) -> None:
+    def install(self, txn: RunningTransaction) -> None:
         """Make the transaction's writes visible from its commit time on."""
         for key, value in txn.buffer.items():
             versions = self.versions.setdefault(key, [])
@@ -70,14 +70,14 @@ class VersionStore:
 
     # Locks follow wait-die: an older transaction waits, a younger one aborts, so no deadlock occurs.
 
-    def share(self, txn: Running, key: str) -> Steps:
+    def lock_shared(self, txn: RunningTransaction, key: str) -> Steps:
         """Acquire a read lock."""
         while self.owner.get(key, txn) is not txn:
             yield from _wait_or_die(txn, [self.owner[key]])
         self.readers.setdefault(key, {})[txn.number] = txn
         txn.shared.add(key)
 
-    def own(self, txn: Running, key: str) -> Steps:
+    def lock_exclusive(self, txn: RunningTransaction, key: str) -> Steps:
         """Acquire a write lock."""
         while True:
             holders = [t for t in self.readers.get(key, {}).values() if t is not txn]
@@ -89,7 +89,7 @@ class VersionStore:
         self.owner[key] = txn
         txn.owned.add(key)
 
-    def release(self, txn: Running) -> None:
+    def release(self, txn: RunningTransaction) -> None:
         """Release all locks of the transaction."""
         for key in txn.shared:
             self.readers[key].pop(txn.number, None)
@@ -98,102 +98,100 @@ class VersionStore:
         txn.shared, txn.owned = set(), set()
 
 
-def _wait_or_die(txn: Running, holders: list[Running]) -> Steps:
+def _wait_or_die(txn: RunningTransaction, holders: list[RunningTransaction]) -> Steps:
     if any(holder.number < txn.number for holder in holders):
         raise AbortedError
     yield WAIT
 
 
-class SiS2pl:
+class _SnapshotProtocol:
+    """The common part of both protocols: each transaction takes a snapshot when it begins."""
+
+    def __init__(self, store: VersionStore, bug: str = "") -> None:
+        self.store, self.bug = store, bug
+
+    def begin(self, txn: RunningTransaction) -> None:
+        txn.start = self.store.clock
+
+
+class SiS2pl(_SnapshotProtocol):
     """SI by snapshots with first-committer-wins, SER by strict two-phase locking with deferred updates."""
 
     name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
     bugs = ("unlock-early", "no-conflict-check", "early-timestamp")
     locks = True
 
-    def __init__(self, store: VersionStore, bug: str = "") -> None:
-        self.store, self.bug = store, bug
-
-    def begin(self, txn: Running) -> None:
-        txn.start = self.store.clock
-
-    def read(self, txn: Running, key: str) -> Steps:
+    def read(self, txn: RunningTransaction, key: str) -> Steps:
         """Read from the transaction's own buffer, else from its snapshot; at SER the latest version, under a lock."""
         if txn.sees_everything:
-            yield from self.store.share(txn, key)
+            yield from self.store.lock_shared(txn, key)
         yield WORK
         if key not in txn.buffer:
             upto = self.store.clock if txn.sees_everything else txn.start
             txn.reads[key] = self.store.latest(key, upto)
 
-    def write(self, txn: Running, key: str, value: int) -> Steps:
+    def write(self, txn: RunningTransaction, key: str, value: int) -> Steps:
         if txn.sees_everything:
-            yield from self.store.own(txn, key)
+            yield from self.store.lock_exclusive(txn, key)
         yield WORK
         txn.buffer[key] = value
 
-    def commit(self, txn: Running) -> Steps:
+    def commit(self, txn: RunningTransaction) -> Steps:
         """Lock the written keys, check for conflicts, install the writes, and unlock."""
         if self.bug == "early-timestamp":  # MixIso's example E.1
             txn.commit = self.store.tick()
         for key in sorted(txn.buffer):
-            yield from self.store.own(txn, key)
+            yield from self.store.lock_exclusive(txn, key)
         if self.bug == "unlock-early":
-            self._judge(txn)
+            self._validate(txn)
             txn.commit = self.store.tick()
             self.store.release(txn)
             yield WORK
         else:
             yield WORK
-            self._judge(txn)
+            self._validate(txn)
             txn.commit = txn.commit or self.store.tick()
         self.store.install(txn)
         self.store.release(txn)
 
-    def _judge(self, txn: Running) -> None:
+    def _validate(self, txn: RunningTransaction) -> None:
         conflict = any(self.store.changed(key, txn.start) for key in txn.buffer)
         if conflict and not txn.sees_everything and self.bug != "no-conflict-check":
             raise AbortedError
 
 
-class PcSiSer:
+class PcSiSer(_SnapshotProtocol):
     """PC, SI and SER by snapshots. At commit, SI fails if a written key has changed, SER also if a read key has."""
 
     name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
     locks = False
 
-    def __init__(self, store: VersionStore, bug: str = "") -> None:
-        self.store, self.bug = store, bug
-
-    def begin(self, txn: Running) -> None:
-        txn.start = self.store.clock
-
-    def read(self, txn: Running, key: str) -> Steps:
+    def read(self, txn: RunningTransaction, key: str) -> Steps:
         yield WORK
         if key not in txn.buffer:
             txn.reads[key] = self.store.latest(key, txn.start)
 
-    def write(self, txn: Running, key: str, value: int) -> Steps:
+    def write(self, txn: RunningTransaction, key: str, value: int) -> Steps:
         yield WORK
         txn.buffer[key] = value
 
-    def commit(self, txn: Running) -> Steps:
+    def commit(self, txn: RunningTransaction) -> Steps:
         """Validate, and install the writes at once."""
         yield WORK
-        self._judge(txn)
+        self._validate(txn)
         txn.commit = self.store.tick()
         if self.bug == "late-install":
             yield WORK
         self.store.install(txn)
 
-    def _judge(self, txn: Running) -> None:
+    def _validate(self, txn: RunningTransaction) -> None:
         if visibility_bits(txn.level) & WRITERS and self.bug != "no-conflict-check":
             self._reject_changed(txn, txn.buffer)
         if txn.sees_everything and self.bug != "no-read-check":
             self._reject_changed(txn, txn.reads)
 
-    def _reject_changed(self, txn: Running, keys: dict[str, int]) -> None:
+    def _reject_changed(self, txn: RunningTransaction, keys: dict[str, int]) -> None:
         if any(self.store.changed(key, txn.start) for key in keys):
             raise AbortedError
 

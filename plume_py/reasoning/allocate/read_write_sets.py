@@ -110,8 +110,9 @@ def _sets(
 
 
 def _how(before: int | None, access: Access) -> int:
-    """Return the kind of a read, given the kind of the earlier read of the cell. A row that is surely held does not
-    change.
+    """Return the kind of a read, given the kind of the earlier read of the cell.
+
+    A row that is surely held does not change.
     """
     if before == HELD:
         return HELD

@@ -50,11 +50,11 @@ def exhaustive(workload: Workload, levels: Sequence[str]) -> bool:
     """
     if WEAKEST in levels:
         return False
-    ways = 1
+    choices = 1
     for instance in workload.instances:
-        ways *= 2 ** sum(access.conditional for access in instance.accesses)
+        choices *= 2 ** sum(access.conditional for access in instance.accesses)
     whole = any(access.whole_table for instance in workload.instances for access in instance.accesses)
-    return not whole and _fits(workload) and ways <= MOST_OUTCOMES
+    return not whole and _fits(workload) and choices <= MOST_OUTCOMES
 
 
 def _fits(workload: Workload) -> bool:
@@ -63,9 +63,7 @@ def _fits(workload: Workload) -> bool:
 
 
 def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]:
-    """Yield choices for the conditional accesses, at least MOST_OUTCOMES if there are so many. In the first, all
-    happen.
-    """
+    """Yield choices for the conditional accesses of all instances. In the first, all happen."""
     return product(*(list(islice(_turnouts(instance), MOST_OUTCOMES)) for instance in instances))
 
 

@@ -62,11 +62,11 @@ def _notes(answer: Allocation) -> list[str]:
 
 
 def _table(answer: Allocation, style: Style) -> Iterator[str]:
-    spelled = answer.catalogue.spelled
+    engine_name = answer.catalogue.engine_name
     if len(answer.levels) <= LISTED:
         width = max((len(display(name)) for name in answer.space.groups), default=0)
         for name, level in zip(answer.space.groups, answer.levels, strict=True):
-            engine = "" if spelled(level) == level else f"  {spelled(level)}"
+            engine = "" if engine_name(level) == level else f"  {engine_name(level)}"
             yield f"  {display(name):<{width}}  {style(f'{level:<3}', bold=True)}{engine}"
         return
     counts = Counter(zip(answer.programs, answer.levels, strict=True))
@@ -146,7 +146,7 @@ def allocation_document(answer: Allocation, log: str = "") -> str:
             "name": name,
             "program": program,
             "level": level,
-            "engine_level": answer.catalogue.spelled(level),
+            "engine_level": answer.catalogue.engine_name(level),
             "danger": _critical_cycle(answer.critical.get(g)),
         }
         for g, (name, program, level) in enumerate(

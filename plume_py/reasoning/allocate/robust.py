@@ -25,8 +25,9 @@ UNORDERED = (
 
 @dataclass(frozen=True)
 class Robustness:
-    """The answer. ``ok`` is None if undecided. ``because`` is the argument; ``critical`` a cycle that the rules could
-    not exclude.
+    """The answer; ``ok`` is None if undecided.
+
+    ``because`` is the argument; ``critical`` is a cycle that the rules could not exclude.
     """
 
     ok: bool | None
@@ -36,8 +37,9 @@ class Robustness:
 
 
 def robust(space: Space, levels: Sequence[str], limits: Limits | None = None) -> Robustness:
-    """Decide robustness of the groups of ``space`` at ``levels``. Raise LimitError if the limits end the search for a
-    history.
+    """Decide robustness of the groups of ``space`` at ``levels``.
+
+    Raise LimitError if the limits end the search for a history.
     """
     limits = limits or Limits()
     first: CriticalCycle | None = None

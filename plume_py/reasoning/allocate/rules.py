@@ -67,8 +67,9 @@ def _threatened(sets: Sets, p: int, reads: set[int], writers: list[list[int]], r
 
 
 class ConflictGraph(NamedTuple):
-    """The static dependency graph for the kernels: sets by instance (r reads, w possible writes, u certain writes) and
-    by cell (k…), and the blocks.
+    """The static dependency graph for the kernels.
+
+    Sets by instance (r reads, w possible writes, u certain writes), sets by cell (k…), and the blocks.
     """
 
     r_start: Int32s
@@ -93,10 +94,10 @@ class ConflictGraph(NamedTuple):
     many: Bools  # of a cell: whether it represents more than one row
     s_start: Int32s
     member: Int32s  # the instances of each session, in order
-    looks: Bools  # of an instance: whether it only reads one row and has no session predecessor
+    single_read: Bools  # of an instance: whether it only reads one row and has no session predecessor
 
 
-def build(sets: Sets) -> ConflictGraph:
+def build_graph(sets: Sets) -> ConflictGraph:
     """Return the graph of the workload with its blocks."""
     work = STEPS * (len(sets.reads.cell) + len(sets.may.cell))
     dispatch.prepare(work, block_kernels)
@@ -117,11 +118,11 @@ def build(sets: Sets) -> ConflictGraph:
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
         np.bincount(sets.may.cell, minlength=sets.cells) == np.bincount(sets.must.cell, minlength=sets.cells),
-        sets.many, s_start, members, _lookers(sets),
+        sets.many, s_start, members, _single_readers(sets),
     )  # fmt: skip
 
 
-def _lookers(sets: Sets) -> Bools:
+def _single_readers(sets: Sets) -> Bools:
     """Return which instances only read one row, of rows that do not come and go, and have no session predecessor."""
     reads, writes = np.diff(sets.reads.start), np.diff(sets.may.start)
     found: Bools = (reads == 1) & (writes == 0) & ~sets.follows
@@ -137,12 +138,12 @@ def _blocks(block: Int32s, edge: Int32s) -> Int32s:
     return found
 
 
-class Refined:
+class RefinedRules:
     """The refined rules on one workload."""
 
     def __init__(self, sets: Sets) -> None:
         self.sets = sets
-        self.graph: ConflictGraph = build(sets)
+        self.graph: ConflictGraph = build_graph(sets)
         dispatch.prepare(STEPS * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
         self._mark = np.full(sets.cells, -1, np.int32)
         self.cycle = np.full(5, -1, np.int32)
@@ -160,11 +161,11 @@ class Refined:
         """Return whether p is the pivot of a critical cycle at this level. ``cycle`` then describes it."""
         return bool(kernels.pivot(self.graph, p, visibility_bits(level), guarded, self._mark, self.cycle))
 
-    def dangerous(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
+    def partners(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
         """Return all partners of these pivots in pairs of RW edges."""
         raised = np.zeros(self.sets.instances, np.bool_)
         for p in pivots:
-            kernels.dangerous(self.graph, p, guarded, self._mark, raised)
+            kernels.mark_partners(self.graph, p, guarded, self._mark, raised)
         partners: list[int] = np.flatnonzero(raised).tolist()
         return partners
 

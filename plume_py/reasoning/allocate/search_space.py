@@ -22,9 +22,9 @@ import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.history.model import Bools, Int8s
-from plume_py.reasoning.allocate.control_flow import outcomes
+from plume_py.reasoning.allocate.control_flow import expand_paths
 from plume_py.reasoning.allocate.read_write_sets import Sets, gather
-from plume_py.reasoning.allocate.rules import Refined, guards
+from plume_py.reasoning.allocate.rules import RefinedRules, guards
 from plume_py.reasoning.allocate.workload import EVERY, Instance, Program, Workload
 
 # A neighbourhood with more instances is an error.
@@ -45,7 +45,7 @@ class WorkloadCase:
     follows: list[bool] | None = None  # of instances: may have a session predecessor; None: as in ``workload``
 
     def __post_init__(self) -> None:
-        self.rules = Refined(self._sets(self.workload))
+        self.rules = RefinedRules(self._sets(self.workload))
 
     def _sets(self, workload: Workload, owner: Sequence[int] | None = None) -> Sets:
         """Return the read and write sets of the workload, or of its execution paths in their owners' sessions."""
@@ -58,17 +58,17 @@ class WorkloadCase:
         return sets
 
     @cached_property
-    def _by_way(self) -> "tuple[Refined, list[int]] | None":
+    def _by_path(self) -> "tuple[RefinedRules, list[int]] | None":
         """The rules for all execution paths and the instance of each path; None if every instance has one path."""
-        expanded = outcomes(self.workload)
-        return None if expanded is None else (Refined(self._sets(*expanded)), expanded[1])
+        expanded = expand_paths(self.workload)
+        return None if expanded is None else (RefinedRules(self._sets(*expanded)), expanded[1])
 
     def safe(self, levels: Sequence[str]) -> Bools:
         """Return a table [instance, level]: whether it is not a pivot there, as a whole or on each of its paths."""
         table = self.rules.safe(levels)
-        if table[np.array(self.judged, np.int64)].all() or self._by_way is None:
+        if table[np.array(self.judged, np.int64)].all() or self._by_path is None:
             return table
-        rules, owner = self._by_way
+        rules, owner = self._by_path
         on_all_paths = np.ones_like(table)
         np.logical_and.at(on_all_paths, np.array(owner, np.int64), rules.safe(levels))
         safe: Bools = table | on_all_paths
@@ -78,20 +78,20 @@ class WorkloadCase:
         """Return whether p is the pivot of a critical cycle at this level. ``rules.cycle`` then describes it."""
         if not self.rules.pivot(p, level, guarded):
             return False
-        if self._by_way is None:
+        if self._by_path is None:
             return True
-        rules, owner = self._by_way
+        rules, owner = self._by_path
         by_owner: Int8s = guarded[np.array(owner, np.int64)]
         own = range(bisect_left(owner, p), bisect_right(owner, p))
-        return any(rules.pivot(way, level, by_owner) for way in own)
+        return any(rules.pivot(path, level, by_owner) for path in own)
 
-    def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> set[int]:
+    def partners(self, pivots: Sequence[int], guarded: Int8s) -> set[int]:
         """Return all partners of these pivots in pairs of RW edges."""
-        if self._by_way is None:
-            return set(self.rules.dangerous(pivots, guarded))
-        rules, owner = self._by_way
+        if self._by_path is None:
+            return set(self.rules.partners(pivots, guarded))
+        rules, owner = self._by_path
         chosen, by_owner = set(pivots), guarded[np.array(owner, np.int64)]
-        return {owner[way] for way in rules.dangerous((w for w, i in enumerate(owner) if i in chosen), by_owner)}
+        return {owner[path] for path in rules.partners((w for w, i in enumerate(owner) if i in chosen), by_owner)}
 
     def run_with(self, chosen: Collection[int]) -> list[int]:
         """Return these instances and their session predecessors, in session order."""
@@ -144,7 +144,7 @@ class Space:
         chosen = set(pivots)
         for case in self.cases:
             judged = [p for p in case.judged if case.group[p] in chosen]
-            found |= {case.group[q] for q in case.dangerous(judged, case.guards(levels))}
+            found |= {case.group[q] for q in case.partners(judged, case.guards(levels))}
         return found
 
 

@@ -1,7 +1,7 @@
 """Run a workload on a protocol in simulated time, and return its history, throughput and latency.
 
 The command ``simulate`` (through module trial) calls it. Sessions are generators that yield delays; a priority queue of
-their wake-up times is the event loop. ``Costs`` defines the delays.
+their wake-up times is the event loop. ``CostModel`` defines the delays.
 """
 
 import heapq
@@ -18,7 +18,15 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
 from plume_py.levels import NAMES, visibility_bits
 from plume_py.levels.table import EVERYTHING, WRITERS
-from plume_py.reasoning.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, VersionStore
+from plume_py.reasoning.allocate.protocols import (
+    PROTOCOLS,
+    WORK,
+    AbortedError,
+    Protocol,
+    RunningTransaction,
+    Steps,
+    VersionStore,
+)
 from plume_py.reasoning.allocate.workload import Instance, Workload
 
 SERVER, SPREAD, REPLICATED = "server", "spread", "replicated"
@@ -36,7 +44,7 @@ MOST_RETRIES = 1000
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostModel:
     """The cost model of a simulation. Times are simulated seconds.
 
     - ``data``: on one server outside all sessions (every operation is a round trip), spread over the nodes by key
@@ -97,13 +105,13 @@ class Costs:
         return len(nodes) if self.validation == EACH else min(1, len(nodes))
 
     def __str__(self) -> str:
-        """Return the values that differ from the default, in the form that ``parsed`` reads."""
-        changed = [f.name for f in fields(self) if getattr(self, f.name) != getattr(USUAL, f.name)]
+        """Return the values that differ from the default, in the form that ``parse_cost_model`` reads."""
+        changed = [f.name for f in fields(self) if getattr(self, f.name) != getattr(DEFAULT_COST_MODEL, f.name)]
         return ",".join(f"{name}={_value_text(getattr(self, name))}" for name in changed)
 
 
 # By default, every operation and the commit are a round trip to one server.
-USUAL = Costs()
+DEFAULT_COST_MODEL = CostModel()
 
 
 def _value_text(value: Any) -> str:
@@ -112,19 +120,19 @@ def _value_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value}"
 
 
-def parsed(text: str) -> Costs:
+def parse_cost_model(text: str) -> CostModel:
     """Return the cost model for text of the form NAME=VALUE,…, for example ``data=spread,nodes=5,exclusive=SI+SER``."""
     given: dict[str, Any] = {}
     for piece in filter(None, text.split(",")):
         name, equals, value = piece.partition("=")
-        if not equals or name not in {f.name for f in fields(Costs)}:
-            known = ", ".join(f.name for f in fields(Costs))
+        if not equals or name not in {f.name for f in fields(CostModel)}:
+            known = ", ".join(f.name for f in fields(CostModel))
             raise IsocheckError(f"--costs: {piece!r} is not NAME=VALUE with one of {known}")
         try:
             given[name] = _value(name, value)
         except ValueError:
             raise IsocheckError(f"--costs: {name}={value} is no number") from None
-    return replace(USUAL, **given)
+    return replace(DEFAULT_COST_MODEL, **given)
 
 
 def _value(name: str, value: str) -> Any:
@@ -167,7 +175,7 @@ class Simulation:
     workload: Workload
     seed: int = 0
     bug: str = ""
-    costs: Costs = USUAL
+    costs: CostModel = DEFAULT_COST_MODEL
     now: float = 0.0
     latencies: list[float] = field(default_factory=list)
 
@@ -189,7 +197,7 @@ class Simulation:
         self.values, self.ages = count(1), count()
         self.aborted = 0
         self.committing = Counter[str]()  # key -> transactions that are about to commit a write of it
-        self.section: Running | None = None  # the transaction in the critical section
+        self.section: RunningTransaction | None = None  # the transaction in the critical section
 
     def run(self) -> SimulatedRun:
         """Run all sessions to their end."""
@@ -210,7 +218,7 @@ class Simulation:
         for i in members:
             begun, age = self.now, next(self.ages)
             for attempt in count(1):
-                txn = Running(age, self.levels[i])
+                txn = RunningTransaction(age, self.levels[i])
                 done = yield from self._attempt(session, txn, self.workload.instances[i], attempt)
                 if done:
                     break
@@ -219,7 +227,9 @@ class Simulation:
                 yield self._trips(1)
             self.latencies.append(self.now - begun)
 
-    def _attempt(self, session: int, txn: Running, instance: Instance, attempt: int) -> Generator[float, None, bool]:
+    def _attempt(
+        self, session: int, txn: RunningTransaction, instance: Instance, attempt: int
+    ) -> Generator[float, None, bool]:
         """Run one attempt of a transaction; return whether it committed."""
         ops: list[tuple[str, str, int]] = []
         yield self._trips(self.costs.begin)
@@ -236,7 +246,9 @@ class Simulation:
         self.builder.add(session, ops, status=status, level=txn.level, id=name)
         return status == "committed"
 
-    def _work(self, session: int, txn: Running, instance: Instance, ops: list[tuple[str, str, int]]) -> Iterator[float]:
+    def _work(
+        self, session: int, txn: RunningTransaction, instance: Instance, ops: list[tuple[str, str, int]]
+    ) -> Iterator[float]:
         for access in instance.accesses:
             if access.conditional and self.random.random() >= HAPPENS:
                 continue
@@ -251,7 +263,7 @@ class Simulation:
                 yield from self._timed(self.rules.write(txn, key, value), remote)
                 ops.append(("w", key, value))
 
-    def _commit(self, session: int, txn: Running) -> Iterator[float]:
+    def _commit(self, session: int, txn: RunningTransaction) -> Iterator[float]:
         """Wait for the critical section if the level needs it, then validate and commit."""
         trips = self.costs.validation_trips(session, txn.level, txn.reads, txn.buffer)
         while txn.level in self.costs.exclusive and self.section is not None:

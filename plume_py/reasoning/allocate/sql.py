@@ -37,7 +37,7 @@ from plume_py.base.sql.files import load
 from plume_py.base.sql.log_programs import LogFile, load_log
 from plume_py.base.sql.names import resolve
 from plume_py.base.sql.syntax import engine
-from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
+from plume_py.reasoning.allocate.control_flow import Fork, execution_paths, flat
 from plume_py.reasoning.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program, require_names
 
 # The column name of the cell that represents the existence of a row.
@@ -83,41 +83,43 @@ def programs(file: File) -> list[Program]:
         resolve(transaction, file)
     by_transaction = [[a for s in t.body for a in access.accesses(s, file)] for t in file.transactions]
     found = list(chain.from_iterable(by_transaction))
-    replaced = set().union(*(_come(own, file) & _go(own, file) for own in by_transaction))
-    doubtful = _doubtful({text for a in found for _, text in a.equal})
-    come, go = _come(found, file), _go(found, file)
-    whole = _Whole(file, come, come | go, go, replaced, doubtful)
-    made = [_Translation(whole, transaction).program() for transaction in file.transactions]
+    replaced = set().union(
+        *(_tables_gaining_rows(own, file) & _tables_losing_rows(own, file) for own in by_transaction)
+    )
+    ambiguous = _ambiguous_constants({text for a in found for _, text in a.equal})
+    come, go = _tables_gaining_rows(found, file), _tables_losing_rows(found, file)
+    facts = _FileFacts(file, come, come | go, go, replaced, ambiguous)
+    made = [_Translation(facts, transaction).program() for transaction in file.transactions]
     # Notes about ignored parts of the schema are repeated for every program.
     return [replace(program, notes=(*program.notes, *(f"schema: {note}" for note in file.notes))) for program in made]
 
 
-def _come(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+def _tables_gaining_rows(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
     """Return the tables in which rows appear."""
-    return {a.table.lower() for a in accesses if a.kind == "insert" or _moves(a, file)}
+    return {a.table.lower() for a in accesses if a.kind == "insert" or _changes_primary_key(a, file)}
 
 
-def _go(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+def _tables_losing_rows(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
     """Return the tables from which rows disappear."""
-    return {a.table.lower() for a in accesses if a.kind == "delete" or _moves(a, file)}
+    return {a.table.lower() for a in accesses if a.kind == "delete" or _changes_primary_key(a, file)}
 
 
-def _moves(a: access.TableAccess, file: File) -> bool:
+def _changes_primary_key(a: access.TableAccess, file: File) -> bool:
     """Return whether this is an update of the primary key, which removes one row and creates another."""
     table = file.table(a.table) if a.kind == "update" else None
     return table is not None and any(column in table.primary_key for column in a.columns)
 
 
-def _doubtful(texts: set[str]) -> set[str]:
+def _ambiguous_constants(texts: set[str]) -> set[str]:
     """Return the constants that some collation or conversion identifies, for example 'Bob' and 'BOB', or 7 and '07'."""
     alike: dict[str, set[str]] = {}
     for text in texts:
         if _LITERAL.fullmatch(text):
-            alike.setdefault(_loosely(text), set()).add(text)
+            alike.setdefault(_normalized(text), set()).add(text)
     return {text for spellings in alike.values() if len(spellings) > 1 for text in spellings}
 
 
-def _loosely(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return the constant without case, accents, punctuation and leading zeros."""
     letters = unicodedata.normalize("NFKD", text.strip("'").strip().casefold())
     plain = "".join(c for c in letters if c.isalnum())  # '{A0}' and 'a0' may be one UUID
@@ -125,7 +127,7 @@ def _loosely(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Whole:
+class _FileFacts:
     """Facts about all transactions of a file, for the translation of each."""
 
     file: File
@@ -133,19 +135,19 @@ class _Whole:
     growing: set[str]  # tables in which rows appear or disappear
     shrinking: set[str]  # tables from which rows disappear
     replaced: set[str]  # tables of which one transaction may delete a row and insert it again
-    doubtful: set[str]  # constants that may be equal to another one
+    ambiguous: set[str]  # constants that may be equal to another one
 
 
 class _Translation:
     """The translation of one transaction."""
 
-    def __init__(self, whole: _Whole, transaction: SqlTransaction) -> None:
-        self.whole, self.file, self.transaction = whole, whole.file, transaction
+    def __init__(self, facts: _FileFacts, transaction: SqlTransaction) -> None:
+        self.facts, self.file, self.transaction = facts, facts.file, transaction
         self.params: dict[str, None] = {}
         self.notes: dict[str, None] = {}
         self.same: dict[str, str] = {}  # variable -> parameter of the generated key that it holds
         arguments = {param.name.lower() for param in transaction.params}
-        counts = list(assigned(transaction.body))
+        counts = list(assignments(transaction.body))
         # names that keep one value throughout the transaction once they have a value
         self.steady = arguments - set(counts) | {name for name in counts if counts.count(name) == 1} - arguments
         self.known = arguments  # names that surely have a value at this point
@@ -154,7 +156,13 @@ class _Translation:
     def program(self) -> Program:
         tree = self._block(self.transaction.body)
         notes = tuple(self.notes)
-        return Program(self.transaction.name, tuple(self.params), tuple(flat(tree)), notes=notes, ways=ways(tree))
+        return Program(
+            self.transaction.name,
+            tuple(self.params),
+            tuple(flat(tree)),
+            notes=notes,
+            execution_paths=execution_paths(tree),
+        )
 
     def _block(self, body: Sequence[Statement]) -> list[Access | Fork]:
         found: list[Access | Fork] = []
@@ -229,7 +237,7 @@ class _Translation:
             return {stmt.name.lower()} if has_value(stmt.value, self.known) else set()
         if isinstance(stmt, Select):
             rows = [a for a in access.accesses(stmt, self.file) if a.kind == "read"]
-            if rows and all(a.exact and a.table.lower() not in self.whole.growing for a in rows):
+            if rows and all(a.exact and a.table.lower() not in self.facts.growing for a in rows):
                 filled = self.known | {c.name for a in rows for c in self._columns(a.table) if not c.nullable}
                 values = [part.unalias() for part in stmt.tree.expressions]
                 return {name for name, value in zip(stmt.into, values, strict=False) if has_value(value, filled)}
@@ -245,7 +253,7 @@ class _Translation:
         self._note_unbounded(found)
         cells = list(self._each(stmt, found))
         keys = {self._key(a) for a in found}
-        moves = any(_moves(a, self.file) for a in found)
+        moves = any(_changes_primary_key(a, self.file) for a in found)
         if len(keys) == 1 and EVERY not in (key := keys.pop()) and locks_one_row(stmt, found) and not moves:
             made = list(self._found_or_not(found, key, cells))
             self._forked = stmt if isinstance(made[-1], Fork) else None
@@ -257,13 +265,15 @@ class _Translation:
     def _found_or_not(
         self, found: Sequence[access.TableAccess], key: tuple[str, ...], cells: Sequence[Access]
     ) -> Iterator[Access | Fork]:
-        """Yield a fork. In one branch, the row exists and satisfies the condition: it is locked, then read and written.
-        In the other, the statement only reads what decides about that.
+        """Yield a fork for a statement about one row.
+
+        In one branch, the row exists and satisfies the condition: it is locked, then read and written. In the other,
+        the statement only reads the cells that decide this.
         """
         table = found[0].table.lower()
         tested = list(dict.fromkeys(column for a in found for column in self._tested(table, key, a)))
         writes = {a.cell: a for a in cells if a.writes}
-        if all(not a.conditional for a in writes.values()) and not tested and table not in self.whole.growing:
+        if all(not a.conditional for a in writes.values()) and not tested and table not in self.facts.growing:
             yield from cells
             return
         then = [Access(READ, cell, key, locks=True) for cell in dict.fromkeys(a.table for a in cells if not a.writes)]
@@ -286,7 +296,7 @@ class _Translation:
                     None
                 )
             if a.kind == "read":
-                waits = bool(a.lock) or (isinstance(stmt, Change) and not asks(stmt))
+                waits = bool(a.lock) or (isinstance(stmt, Change) and not has_subquery(stmt))
                 yield from self._reads(table, key, a.columns, a, waits)
             elif a.kind == "update":
                 yield from self._update(table, key, a)
@@ -301,7 +311,9 @@ class _Translation:
             made = [c.name for c in self._columns(stmt.table) if c.generated and c.name not in given]
             for value, name in zip(stmt.returning, stmt.into, strict=False):
                 if value.name.lower() in made and name in self.steady:
-                    self.same[name] = made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
+                    self.same[name] = generated_parameter(
+                        f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table
+                    )
 
     def _note_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
         for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
@@ -320,10 +332,10 @@ class _Translation:
         # A shared lock, or one that skips locked rows, does not exclude other transactions.
         weak = a.lock in ("share", "skip")
         tested = self._tested(table, key, a)
-        decides = (ROW, *tested) if a.lock and (tested or table in self.whole.coming) else ()
+        decides = (ROW, *tested) if a.lock and (tested or table in self.facts.coming) else ()
         for column in dict.fromkeys([ROW, *tested, *columns]):
             looked_at = Access(READ, f"{table}.{column}", key, weak or column in decides)
-            if waits and (EVERY in key or (column == ROW and table in self.whole.replaced)):
+            if waits and (EVERY in key or (column == ROW and table in self.facts.replaced)):
                 yield looked_at
             held = waits and not weak and column not in (ROW, *tested)
             yield replace(looked_at, locks=bool(a.lock) or held)
@@ -342,8 +354,8 @@ class _Translation:
         """
         if a.kind == "delete":
             yield from self._reads(table, key, (), a, waits=True)
-        sure = a.kind == "insert" and self._surely_there(key, a) and table not in self.whole.shrinking
-        goes = table in self.whole.shrinking
+        sure = a.kind == "insert" and self._surely_there(key, a) and table not in self.facts.shrinking
+        goes = table in self.facts.shrinking
         kind = UPDATE if a.kind == "insert" and EVERY not in key else WRITE
         yield Access(kind, f"{table}.{ROW}", key, not sure, fleeting=goes)
         for column in a.columns:
@@ -352,17 +364,17 @@ class _Translation:
     def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
         if not a.sure:
             yield from self._reads(table, key, (), a, waits=True)
-        if _moves(a, self.file):
+        if _changes_primary_key(a, self.file):
             self.notes[f"line {a.line}: the primary key of {table} is changed: every row counts"] = None
             own = self.file.table(table)
             assert own is not None
             yield from (Access(UPDATE, f"{table}.{c}", (EVERY,) * len(key), True) for c in (ROW, *own.names))
             return
-        growing = table in self.whole.growing
+        growing = table in self.facts.growing
         if EVERY not in key and not growing:
             self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
         # An upsert inserts a missing row. If it waited for a row that is gone again, it does so on an old snapshot.
-        sure = self._surely_there(key, a) and table not in (self.whole.shrinking if a.sure else self.whole.growing)
+        sure = self._surely_there(key, a) and table not in (self.facts.shrinking if a.sure else self.facts.growing)
         for column in a.columns:
             yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
 
@@ -394,11 +406,11 @@ class _Translation:
                 return EVERY
             if is_text and kind == "int" and _WHOLE.fullmatch(text[1:-1]):
                 text = text[1:-1]
-            elif text in self.whole.doubtful or is_text != (kind == "text"):
+            elif text in self.facts.ambiguous or is_text != (kind == "text"):
                 self.params[text] = None
             return text
         if text.startswith(f"{access.GENERATED} "):
-            name = made_up(text, table)
+            name = generated_parameter(text, table)
             self.known = self.known | {name}
             self.steady.add(name)
             self.params[name] = None
@@ -430,18 +442,18 @@ def has_value(value: Any, filled: Collection[str]) -> bool:
     return True
 
 
-def made_up(text: str, table: str) -> str:
+def generated_parameter(text: str, table: str) -> str:
     """Return the parameter that represents a key generated by the database."""
     _, line, number, column = text.split(" ")
     return f"{table}_{column}_of_line_{line}" + (f"_{number}" if number != "0" else "")
 
 
-def asks(stmt: Change) -> bool:
+def has_subquery(stmt: Change) -> bool:
     """Return whether the statement has subqueries."""
     return stmt.tree.find(engine().exp.Select) is not None
 
 
-def assigned(body: Sequence[Statement]) -> Iterator[str]:
+def assignments(body: Sequence[Statement]) -> Iterator[str]:
     """Yield the variables that are set, once per assignment; assignments in a loop twice."""
     for stmt in body:
         if isinstance(stmt, Select | Change):
@@ -449,19 +461,19 @@ def assigned(body: Sequence[Statement]) -> Iterator[str]:
         elif isinstance(stmt, Assign) and stmt.name:
             yield stmt.name.lower()
         elif isinstance(stmt, If):
-            yield from assigned((*stmt.then, *stmt.otherwise))
+            yield from assignments((*stmt.then, *stmt.otherwise))
         elif isinstance(stmt, Loop):
-            yield from 2 * [stmt.row.lower(), *assigned(stmt.body)]
+            yield from 2 * [stmt.row.lower(), *assignments(stmt.body)]
         elif isinstance(stmt, Repeat):
-            yield from 2 * [stmt.name.lower(), *assigned(stmt.body)]
+            yield from 2 * [stmt.name.lower(), *assignments(stmt.body)]
         elif isinstance(stmt, Attempt):
-            yield from assigned((*stmt.body, *stmt.otherwise))
+            yield from assignments((*stmt.body, *stmt.otherwise))
 
 
 def locks_one_row(stmt: Statement, found: Sequence[access.TableAccess]) -> bool:
     """Return whether this is an UPDATE or SELECT … FOR UPDATE of one table without subqueries."""
     if isinstance(stmt, Update):
-        return all(a.kind in ("read", "update") for a in found) and not stmt.others and not asks(stmt)
+        return all(a.kind in ("read", "update") for a in found) and not stmt.others and not has_subquery(stmt)
     return isinstance(stmt, Select) and len(found) == 1 and found[0].lock not in ("", "share", "skip")
 
 

@@ -17,7 +17,7 @@ from plume_py.levels.table import PREFIX, WRITERS
 from plume_py.reasoning.allocate.catalogue import Catalogue, allocate
 from plume_py.reasoning.allocate.protocols import PROTOCOLS
 from plume_py.reasoning.allocate.search_space import of_instances
-from plume_py.reasoning.allocate.simulate import USUAL, Costs, SimulatedRun, Simulation
+from plume_py.reasoning.allocate.simulate import DEFAULT_COST_MODEL, CostModel, SimulatedRun, Simulation
 from plume_py.reasoning.allocate.workload import Workload
 
 ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
@@ -52,8 +52,10 @@ def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0
     if allocation == "random":
         rng = random.Random(seed)
         return [rng.choice(own) for _ in workload.instances]
-    spellings = {level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)}
-    return allocate(of_instances(workload), Catalogue(protocol, spellings, ""))
+    engine_names = {
+        level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)
+    }
+    return allocate(of_instances(workload), Catalogue(protocol, engine_names, ""))
 
 
 def trials(
@@ -64,7 +66,7 @@ def trials(
     *,
     seed: int = 0,
     bug: str = "",
-    costs: Costs = USUAL,
+    costs: CostModel = DEFAULT_COST_MODEL,
     limits: Limits | None = None,
 ) -> Iterator[Trial]:
     """Yield ``runs`` runs with seeds from ``seed`` on. Raise LimitError if the limits are reached."""
@@ -90,7 +92,8 @@ class TrialSummary:
     undecided: int
 
 
-def summary(tried: Sequence[Trial]) -> TrialSummary:
+def summarize(tried: Sequence[Trial]) -> TrialSummary:
+    """Return medians and counts over these runs."""
     broken: dict[str, int] = {}
     for trial in tried:
         for level, verdict in trial.result.levels.items():

@@ -82,7 +82,7 @@ class Instance:
     program: str
     accesses: tuple[Access, ...]
     level: str | None = None
-    ways: tuple[tuple[Access, ...], ...] = ()  # execution paths, as in its program
+    execution_paths: tuple[tuple[Access, ...], ...] = ()  # execution paths, as in its program
 
     def __str__(self) -> str:
         return f"{self.name}: {' '.join(map(str, self.accesses)) or '(no access)'}"
@@ -99,7 +99,7 @@ class Program:
     share: float | None = None
     notes: tuple[str, ...] = ()  # over-approximations, for reports
     # The accesses of each execution path. If empty, each conditional access happens or not.
-    ways: tuple[tuple[Access, ...], ...] = ()
+    execution_paths: tuple[tuple[Access, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if EVERY in self.params:
@@ -119,8 +119,8 @@ class Program:
             raise InputError(f"program {self.name} takes {len(self.params)} values, not {len(values)}")
         bound = dict(zip(self.params, map(str, values), strict=True))
         shown = name or f"{self.name}({', '.join(bound.values())})"
-        ways = tuple(_bound(way, bound) for way in self.ways)
-        return Instance(shown, self.name, _bound(self.accesses, bound), self.level, ways)
+        execution_paths = tuple(_bound(way, bound) for way in self.execution_paths)
+        return Instance(shown, self.name, _bound(self.accesses, bound), self.level, execution_paths)
 
 
 def _bound(accesses: Iterable[Access], values: dict[str, str]) -> tuple[Access, ...]:

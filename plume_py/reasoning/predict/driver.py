@@ -14,10 +14,10 @@ from plume_py.history.model import History
 from plume_py.levels import DEFAULT
 from plume_py.levels.databases import Database
 from plume_py.reasoning.predict import LEVELS
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline, discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl, concurrency_control
 from plume_py.reasoning.predict.prediction_files import About, Origin, about
 from plume_py.reasoning.predict.predictor.observed_run import Boundary
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult
+from plume_py.reasoning.predict.predictor.prediction import PredictionResult
 from plume_py.reasoning.predict.predictor.predictor import predict
 from plume_py.reasoning.predict.predictor.windows import predict_in_windows
 from plume_py.reasoning.predict.store.program import SeededProgram
@@ -83,16 +83,16 @@ def predictions(run: ObservedRun, level: str, options: PredictOptions) -> Predic
         return predict_in_windows(run.history, level, size=options.window, **how)  # type: ignore[arg-type]
 
 
-def _concurrency_control(level: str, database: Database | None, origin: Origin | None) -> Discipline | None:
+def _concurrency_control(level: str, database: Database | None, origin: Origin | None) -> ConcurrencyControl | None:
     """Return how the database runs the level: at the recorded isolation level if that provides it, else at its own."""
     if database is None:
         return None
     recorded = None if origin is None or origin.engine is not database else origin.setting
     if origin is not None and recorded is not None and recorded.safe_as == level:
-        return discipline(database, recorded.name, origin.settings)
+        return concurrency_control(database, recorded.name, origin.settings)
     setting = database.runs(level)
     assert setting is not None, "every level to predict at is at least as strong as the weakest setting"
-    return discipline(database, setting.name)
+    return concurrency_control(database, setting.name)
 
 
 def replays(run: ObservedRun, outcome: PredictionResult) -> list[Validation]:

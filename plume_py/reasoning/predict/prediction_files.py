@@ -31,8 +31,7 @@ from plume_py.levels.databases import Database, Setting, engine
 from plume_py.levels.orders import unknown_level
 from plume_py.reasoning.predict import TARGETS
 from plume_py.reasoning.predict.confirm.script import rest_of, rest_of_replay
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult
-from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, running_order
+from plume_py.reasoning.predict.predictor.prediction import Prediction, PredictionResult, Run, running_order
 from plume_py.reasoning.predict.store.program import SeededProgram
 from plume_py.reasoning.predict.store.replay import Validation
 from plume_py.report.dot import write_pictures

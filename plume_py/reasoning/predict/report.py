@@ -16,8 +16,7 @@ from plume_py.history.model import INITIAL, NOBODY, History
 from plume_py.levels import weaker_levels
 from plume_py.reasoning.predict import LEVELS
 from plume_py.reasoning.predict.confirm.confirmation import CONFIRMED, DIVERGED, REFUSED, Attempt, Confirmation
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult
-from plume_py.reasoning.predict.predictor.prediction import Prediction, ReadChange
+from plume_py.reasoning.predict.predictor.prediction import Prediction, PredictionResult, ReadChange
 from plume_py.reasoning.predict.store.replay import Validation
 from plume_py.report.json import plain
 from plume_py.report.text import render as render_result

@@ -11,7 +11,7 @@ from plume_py.levels.databases import Database, Model
 
 
 @dataclass(frozen=True)
-class Discipline:
+class ConcurrencyControl:
     """A concurrency control: writes are locked until the end of their transaction, and further rules apply."""
 
     title: str
@@ -21,25 +21,28 @@ class Discipline:
     one_writer: bool = False  # first_committer_wins applies to any two writers, whatever their keys
     read_locks: bool = False  # reads are locked until the end of the transaction, too
 
-    def weaker(self) -> "list[Discipline]":
+    def weaker(self) -> "list[ConcurrencyControl]":
         """Return it and weaker ones. Their orders are tried if it has none, to see what the database does then."""
         plain = replace(self, first_committer_wins=False, one_writer=False, read_locks=False)
         return list(dict.fromkeys((self, plain, replace(plain, snapshot=False, late_snapshot=False))))
 
 
-CURRENT = Discipline("each statement sees what is committed")
+CURRENT = ConcurrencyControl("each statement sees what is committed")
 
 # Concurrency control at SERIALIZABLE; for PostgreSQL only the part that an order of statements can obey.
 _SERIAL = {
-    "postgresql": Discipline("snapshots, and more", snapshot=True, first_committer_wins=True),
-    "mysql": Discipline("reads are locked", read_locks=True),
-    "sqlite": Discipline("snapshots, one writer", snapshot=True, first_committer_wins=True, one_writer=True),
+    "postgresql": ConcurrencyControl("snapshots, and more", snapshot=True, first_committer_wins=True),
+    "mysql": ConcurrencyControl("reads are locked", read_locks=True),
+    "sqlite": ConcurrencyControl("snapshots, one writer", snapshot=True, first_committer_wins=True, one_writer=True),
 }
 
 
-def discipline(database: Database | None, isolation: str, settings: Mapping[str, str] | None = None) -> Discipline:
-    """Return the concurrency control of an isolation level. Server ``settings`` may change it. For unknown levels, the
-    weakest.
+def concurrency_control(
+    database: Database | None, isolation: str, settings: Mapping[str, str] | None = None
+) -> ConcurrencyControl:
+    """Return the concurrency control of an isolation level; of an unknown one, the weakest.
+
+    Server ``settings`` may change it.
     """
     if database is None:
         return CURRENT
@@ -56,9 +59,9 @@ def discipline(database: Database | None, isolation: str, settings: Mapping[str,
     return replace(found, first_committer_wins=True) if strict and found.snapshot else found
 
 
-def of_model(model: Model) -> Discipline:
+def of_model(model: Model) -> ConcurrencyControl:
     """Return the concurrency control of a model in the table, for statements about one row."""
-    return Discipline(
+    return ConcurrencyControl(
         model.title,
         snapshot=model.select == "snapshot",
         late_snapshot=model.late_snapshot,

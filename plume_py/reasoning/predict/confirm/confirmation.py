@@ -29,8 +29,8 @@ from plume_py.history.load import load
 from plume_py.history.model import INITIAL
 from plume_py.levels import LEVELS
 from plume_py.levels.databases import engine
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline, discipline
-from plume_py.reasoning.predict.confirm.execution import Conductor, Done, Played
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl, concurrency_control
+from plume_py.reasoning.predict.confirm.execution import Conductor, DoneStatement, ExecutionRecord
 from plume_py.reasoning.predict.confirm.interleaving import Interleavings, Step
 from plume_py.reasoning.predict.confirm.script import Script
 from plume_py.reasoning.predict.confirm.session import READ, Body, Statements
@@ -49,7 +49,7 @@ class Attempt:
     """One order of the statements, and what happened."""
 
     steps: list[Step]
-    played: Played
+    played: ExecutionRecord
     result: Result  # of checking what happened for the target
     path: str  # of the recorded history
     deviations: list[str] = field(default_factory=list)  # reads that returned something else
@@ -94,7 +94,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ConfirmOptions:
     """Options of a confirmation."""
 
     isolation: str
@@ -104,7 +104,9 @@ class Asked:
     limits: Limits = field(default_factory=Limits)
 
 
-def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProgram | None = None) -> Confirmation:
+def confirm(
+    adapter: Adapter, script: Script, options: ConfirmOptions, workload: SeededProgram | None = None
+) -> Confirmation:
     """Send the script's statements to the database in suitable orders, until the target is violated.
 
     With ``workload``, its program runs and the script only defines the order.
@@ -113,11 +115,11 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProg
     with setting_up(adapter):
         database = f"{adapter.name} {adapter.version()}"
         settings = {**adapter.settings(), **adapter.setup.session_settings}
-    found = Confirmation(database, asked.isolation, asked.target, script)
-    how = discipline(engine(adapter.name), asked.isolation, settings)
-    for number, steps in enumerate(_orders(found, how, asked.limits), 1):
-        found.attempts.append(_attempt(adapter, script, steps, asked, number, workload, KEYS_ADDED))
-        if found.verdict == CONFIRMED or number == asked.attempts:
+    found = Confirmation(database, options.isolation, options.target, script)
+    how = concurrency_control(engine(adapter.name), options.isolation, settings)
+    for number, steps in enumerate(_orders(found, how, options.limits), 1):
+        found.attempts.append(_attempt(adapter, script, steps, options, number, workload, KEYS_ADDED))
+        if found.verdict == CONFIRMED or number == options.attempts:
             break
     found.seconds = time.monotonic() - begin
     return found
@@ -140,7 +142,7 @@ def fitting_isolation(adapter: Adapter, level: str, database: str = "", isolatio
     return next(iter(adapter.isolations)) if setting is None else setting.name.lower()
 
 
-def _orders(found: Confirmation, how: Discipline, limits: Limits) -> Iterator[list[Step]]:
+def _orders(found: Confirmation, how: ConcurrencyControl, limits: Limits) -> Iterator[list[Step]]:
     """Yield orders at this concurrency control, else at weaker ones, else an order that gives up the fewest reads."""
     for weaker in how.weaker():
         found.fits = weaker is how
@@ -162,7 +164,7 @@ def _attempt(
     adapter: Adapter,
     script: Script,
     steps: list[Step],
-    asked: Asked,
+    options: ConfirmOptions,
     number: int,
     workload: SeededProgram | None,
     again: int,
@@ -171,16 +173,16 @@ def _attempt(
 
     If a program accesses keys that are not in the table, repeat with these keys, at most ``again`` times.
     """
-    path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
+    path = os.path.join(options.folder, f"attempt-{number}.jsonl")
     try:
         with setting_up(adapter):
             claim(adapter)
             adapter.create(script.keys)
-            recorder = Recorder(path, _header(adapter, script, asked), force=True)
+            recorder = Recorder(path, _header(adapter, script, options), force=True)
         try:
             program = None if workload is None else ProgramTransactions(workload, script)
             bodies = None if program is None else program.bodies
-            played = Conductor(adapter, script, asked.isolation, recorder, bodies).play(steps)
+            played = Conductor(adapter, script, options.isolation, recorder, bodies).play(steps)
             if program is not None:
                 played.failures += program.failures(adapter.contents(), played.committed)
         finally:
@@ -191,19 +193,19 @@ def _attempt(
         remove(adapter)
     if program is not None and program.missing and again:
         script.add_keys(program.missing)
-        return _attempt(adapter, script, steps, asked, number, workload, again - 1)
+        return _attempt(adapter, script, steps, options, number, workload, again - 1)
     history = load(path, init_txn="none")
-    result = with_run(check(history, asked.target, name=path, limits=asked.limits), path)
+    result = with_run(check(history, options.target, name=path, limits=options.limits), path)
     return Attempt(steps, played, result, path, list(_deviations(script, played)))
 
 
-def _header(adapter: Adapter, script: Script, asked: Asked) -> dict[str, Any]:
+def _header(adapter: Adapter, script: Script, options: ConfirmOptions) -> dict[str, Any]:
     about = {
         "database": adapter.name,
         "version": adapter.version(),
         "url": without_password(adapter.setup.url),
         "settings": {**adapter.settings(), **adapter.setup.session_settings},
-        "isolation": [asked.isolation],
+        "isolation": [options.isolation],
         "workload": {"confirm": f"{len(script.transactions)} transactions", "sessions": len(script.sessions)},
         "timeout": adapter.setup.timeout,
         "sql": adapter.statements(),
@@ -214,7 +216,7 @@ def _header(adapter: Adapter, script: Script, asked: Asked) -> dict[str, Any]:
     return {"initial": initial, "ticks_per_second": TICKS_PER_SECOND, "collected": about}
 
 
-def _deviations(script: Script, played: Played) -> Iterator[str]:
+def _deviations(script: Script, played: ExecutionRecord) -> Iterator[str]:
     """Yield where transactions did or read something else than scripted."""
     for t, reason in played.gave_up:
         yield f"{script.transactions[t].id} rolled back: {reason}"
@@ -222,7 +224,7 @@ def _deviations(script: Script, played: Played) -> Iterator[str]:
         yield from _deviations_of(script, played, t, done)
 
 
-def _deviations_of(script: Script, played: Played, t: int, done: list[Done]) -> Iterator[str]:
+def _deviations_of(script: Script, played: ExecutionRecord, t: int, done: list[DoneStatement]) -> Iterator[str]:
     txn = script.transactions[t]
     for number, (statement, did) in enumerate(zip(txn.statements, done, strict=False)):
         if (statement.kind == "r", statement.key) != (did.what == READ, did.key):

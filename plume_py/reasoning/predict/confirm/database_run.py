@@ -15,7 +15,7 @@ from plume_py.collect.registry import open_adapter
 from plume_py.collect.table_setup import new_name
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.reasoning.predict.confirm.confirmation import Asked, Confirmation, confirm, fitting_isolation
+from plume_py.reasoning.predict.confirm.confirmation import Confirmation, ConfirmOptions, confirm, fitting_isolation
 from plume_py.reasoning.predict.confirm.script import Script, script
 from plume_py.reasoning.predict.prediction_files import About
 from plume_py.reasoning.predict.store.program import SeededProgram, observed_run
@@ -78,5 +78,5 @@ class DatabaseRun:
         else:
             isolation = chosen_isolations(self.adapter, self.isolation, {})[0].name
         target = self.target or about.target or STRONGEST
-        asked = Asked(isolation, target, self.folder, self.attempts, self.limits)
-        return confirm(self.adapter, prediction.script, asked, prediction.workload)
+        options = ConfirmOptions(isolation, target, self.folder, self.attempts, self.limits)
+        return confirm(self.adapter, prediction.script, options, prediction.workload)

@@ -24,11 +24,11 @@ from plume_py.reasoning.predict.confirm.session import (
     COMMIT,
     READ,
     ROLLBACK,
-    Asks,
     Body,
-    Did,
     Message,
     Session,
+    StatementRequest,
+    StatementResult,
     Statements,
 )
 from plume_py.reasoning.predict.store.store import Rollback
@@ -49,7 +49,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Done:
+class DoneStatement:
     """A completed statement: the value that it read, or wrote."""
 
     what: str
@@ -58,10 +58,10 @@ class Done:
 
 
 @dataclass
-class Played:
+class ExecutionRecord:
     """What happened in one execution of a script."""
 
-    done: dict[int, list[Done]] = field(default_factory=dict)  # transaction -> its statements
+    done: dict[int, list[DoneStatement]] = field(default_factory=dict)  # transaction -> its statements
     refusals: list[Refusal] = field(default_factory=list)
     gave_up: list[tuple[int, str]] = field(default_factory=list)  # transactions that rolled back, with reasons
     failures: list[str] = field(default_factory=list)  # assertions of the program
@@ -70,7 +70,7 @@ class Played:
     writer: dict[int, int] = field(default_factory=dict)  # value -> the transaction that wrote it
 
 
-class Recorded(Body):
+class ScriptedBody(Body):
     """A transaction that executes its scripted statements."""
 
     def __init__(self, txn: ScriptedTransaction) -> None:
@@ -102,12 +102,12 @@ class Conductor:
         self._sessions: list[Session] = []
         self._session_of = {t: s for s, members in enumerate(script.sessions) for t in members}
         self._current: dict[int, int] = {}  # session -> its running transaction
-        self._asked: dict[int, str] = {}  # session -> its next kind of statement
+        self._requested: dict[int, str] = {}  # session -> its next kind of statement
         self._working: set[int] = set()  # sessions with a pending statement
         self._lines: dict[int, dict[str, Any]] = {}  # transaction that has begun -> its record
-        self.played = Played()
+        self.played = ExecutionRecord()
 
-    def play(self, steps: Sequence[Step]) -> Played:
+    def play(self, steps: Sequence[Step]) -> ExecutionRecord:
         """Execute the steps, and record every transaction."""
         try:
             for number in range(len(self._script.sessions)):
@@ -139,14 +139,14 @@ class Conductor:
         session = self._session_of[step.txn]
         if step.txn not in self._lines:
             self._begin(step.txn, session)
-        elif self._current.get(session) == step.txn and session not in self._asked:
-            self._settle(session)  # its statement waited for a lock; it may need time for the next one
+        elif self._current.get(session) == step.txn and session not in self._requested:
+            self._await_request(session)  # its statement waited for a lock; it may need time for the next one
         if self._current.get(session) != step.txn or session in self._working:
             return self._current.get(session) != step.txn
-        is_last = self._asked[session] in (COMMIT, ROLLBACK)
+        is_last = self._requested[session] in (COMMIT, ROLLBACK)
         if step.statement != COMMITS and is_last:
             return True  # fewer statements than planned: it ends at its COMMIT step
-        self._let_go_on(session)
+        self._permit_next(session)
         return step.statement != COMMITS or is_last
 
     def _begin(self, t: int, session: int) -> None:
@@ -158,21 +158,21 @@ class Conductor:
         self._lines[t] = {**line, "isolation": self._isolation, "start": now(), "ops": []}
         self.played.done[t] = []
         self._current[session] = t
-        self._sessions[session].perform(self._bodies.get(t) or Recorded(txn))
-        self._settle(session)
-        self._let_go_on(session)  # BEGIN
+        self._sessions[session].perform(self._bodies.get(t) or ScriptedBody(txn))
+        self._await_request(session)
+        self._permit_next(session)  # BEGIN
 
-    def _let_go_on(self, session: int) -> None:
-        if session in self._asked:
-            del self._asked[session]
+    def _permit_next(self, session: int) -> None:
+        if session in self._requested:
+            del self._requested[session]
             self._working.add(session)
-            self._sessions[session].go_on()
-        self._settle(session)
+            self._sessions[session].permit()
+        self._await_request(session)
 
-    def _settle(self, session: int) -> None:
+    def _await_request(self, session: int) -> None:
         """Wait until the session's next statement, the end of its transaction, or a lock that it waits for."""
         since = time.monotonic()
-        while session in self._current and session not in self._asked:
+        while session in self._current and session not in self._requested:
             try:
                 self._take(self._messages.get(timeout=LOOK))
                 continue
@@ -202,8 +202,8 @@ class Conductor:
         ).in_source(without_password(self._adapter.setup.url))
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Asks):
-            self._asked[message.session] = message.what
+        if isinstance(message, StatementRequest):
+            self._requested[message.session] = message.what
             return
         self._working.discard(message.session)
         t = self._current[message.session]
@@ -216,7 +216,7 @@ class Conductor:
         elif message.what == COMMIT:
             self._is_over(message.session, "committed")
 
-    def _take_statement(self, t: int, message: Did) -> None:
+    def _take_statement(self, t: int, message: StatementResult) -> None:
         """Record a statement. A failed write is recorded, too, because others may have read it."""
         ops = self._lines[t]["ops"]
         if message.what == CHANGE:
@@ -226,9 +226,9 @@ class Conductor:
             ops.append(["r", message.key, message.answer])
         if not isinstance(message.answer, Exception):
             value = message.answer if message.what == READ else message.value
-            self.played.done[t].append(Done(message.what, message.key, value))
+            self.played.done[t].append(DoneStatement(message.what, message.key, value))
 
-    def _take_refusal(self, t: int, message: Did, error: Exception) -> None:
+    def _take_refusal(self, t: int, message: StatementResult, error: Exception) -> None:
         if not isinstance(error, AbortedError):
             raise self._failure(first_line(error))
         shown = {READ: f"r({message.key})", CHANGE: f"w({message.key}, {message.value})"}
@@ -236,7 +236,7 @@ class Conductor:
         self.played.refusals.append(Refusal(t, what, first_line(error)))
         self._is_over(message.session, "aborted")
 
-    def _take_rollback(self, t: int, message: Did) -> None:
+    def _take_rollback(self, t: int, message: StatementResult) -> None:
         """Record that the transaction rolled back, or raise the error of a defective program."""
         reason, name = message.answer, self._script.transactions[t].id
         if isinstance(reason, AssertionError):
@@ -251,7 +251,7 @@ class Conductor:
 
     def _is_over(self, session: int, status: str) -> None:
         t = self._current.pop(session)
-        self._asked.pop(session, None)
+        self._requested.pop(session, None)
         if status == "committed":
             self.played.committed.append(self._script.transactions[t].id)
         self._recorder.record({**self._lines[t], "status": status, "end": now()})

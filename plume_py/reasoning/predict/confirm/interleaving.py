@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, Formula, Literal
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
 from plume_py.reasoning.predict.confirm.script import Script
 
 # In place of a statement's number.
@@ -32,8 +32,8 @@ class Step:
 class Interleavings:
     """The orders of one script under one concurrency control, one after the other."""
 
-    def __init__(self, script: Script, discipline: Discipline, limits: Limits | None = None) -> None:
-        self.script, self.discipline = script, discipline
+    def __init__(self, script: Script, concurrency_control: ConcurrencyControl, limits: Limits | None = None) -> None:
+        self.script, self.concurrency_control = script, concurrency_control
         self._limits = limits or Limits()
         self._formula = Formula(self._limits)
         self._steps = [Step(t, s) for t, txn in enumerate(script.transactions) for s in self._numbers(t)]
@@ -46,7 +46,7 @@ class Interleavings:
         self._keep_sessions()
         self._keep_reads()
         self._keep_writes()
-        if discipline.read_locks:
+        if concurrency_control.read_locks:
             self._lock_reads()
 
     def __enter__(self) -> "Interleavings":
@@ -67,7 +67,7 @@ class Interleavings:
     def _snapshot(self, t: int) -> int:
         """Return the event at which its snapshot is taken; its commit if it takes none."""
         txn = self.script.transactions[t]
-        number = txn.first_read if self.discipline.late_snapshot else 0
+        number = txn.first_read if self.concurrency_control.late_snapshot else 0
         return self._commit(t) if number is None or not txn.statements else self._event[Step(t, number)]
 
     def _keep_sessions(self) -> None:
@@ -86,7 +86,7 @@ class Interleavings:
                 self._reads[guard] = t, number
                 if not expected.firm:
                     self._optional.add(guard)
-                at = self._snapshot(t) if self.discipline.snapshot else self._event[Step(t, number)]
+                at = self._snapshot(t) if self.concurrency_control.snapshot else self._event[Step(t, number)]
                 if expected.source != INITIAL:
                     self._formula.require(-guard, self._before(self._commit(expected.source), at))
                 for other in writers:
@@ -102,14 +102,14 @@ class Interleavings:
         for key, writers in self.script.writers.items():
             for a, b in combinations(writers, 2):
                 self._one_of(self._commit(a), self._write(b, key), self._commit(b), self._write(a, key))
-        if self.discipline.first_committer_wins:
+        if self.concurrency_control.first_committer_wins:
             for a, b in self._conflicts():
                 self._one_of(self._commit(a), self._snapshot(b), self._commit(b), self._snapshot(a))
 
     def _conflicts(self) -> Iterator[tuple[int, int]]:
         written = [txn.writes.keys() for txn in self.script.transactions]
         for a, b in combinations(range(len(written)), 2):
-            if written[a] & written[b] or (self.discipline.one_writer and written[a] and written[b]):
+            if written[a] & written[b] or (self.concurrency_control.one_writer and written[a] and written[b]):
                 yield a, b
 
     def _lock_reads(self) -> None:
@@ -159,14 +159,14 @@ class Interleavings:
         while self._formula.solve(guards):
             self._limits.check()
             chosen = [edge for edge, literal in self._edges.items() if self._formula.value(literal)]
-            circles = list(self._circles(chosen))
-            if not circles:
+            cycles = list(self._cycles(chosen))
+            if not cycles:
                 return chosen
-            for circle in circles:
-                self._formula.require(*(-self._edges[edge] for edge in circle))
+            for cycle in cycles:
+                self._formula.require(*(-self._edges[edge] for edge in cycle))
         return None
 
-    def _circles(self, chosen: list[Edge]) -> Iterator[list[Edge]]:
+    def _cycles(self, chosen: list[Edge]) -> Iterator[list[Edge]]:
         """Yield the chosen edges of each cycle found; several cycles per call, each only once."""
         picked = set(chosen)
         after: dict[int, list[int]] = {}
@@ -185,8 +185,8 @@ class Interleavings:
                     state[path.pop()] = 2
                     pending.pop()
                 elif state[target] == 1:
-                    circle = [*path[path.index(target) :], target]
-                    yield [edge for edge in pairwise(circle) if edge in picked and edge[1] not in self._after[edge[0]]]
+                    cycle = [*path[path.index(target) :], target]
+                    yield [edge for edge in pairwise(cycle) if edge in picked and edge[1] not in self._after[edge[0]]]
                 elif not state[target]:
                     state[target] = 1
                     path.append(target)
@@ -196,8 +196,9 @@ class Interleavings:
         return self.script.transactions[self._steps[event].txn].is_late
 
     def _sorted(self, chosen: list[Edge]) -> list[Step]:
-        """Return all steps in an order that contains the edges. A transaction continues as long as it can, late ones
-        come last.
+        """Return all steps in an order that contains the edges.
+
+        A transaction continues as long as it can; late transactions come last.
         """
         after = [list(later) for later in self._after]
         for a, b in chosen:

@@ -23,7 +23,7 @@ class _UndoneError(BaseException):
 
 
 @dataclass(frozen=True)
-class Asks:
+class StatementRequest:
     """A message: the session requests permission for its next kind of statement."""
 
     session: int
@@ -31,7 +31,7 @@ class Asks:
 
 
 @dataclass(frozen=True)
-class Did:
+class StatementResult:
     """A message: a statement with its result, which is the value read or an exception."""
 
     session: int
@@ -41,7 +41,7 @@ class Did:
     answer: Any = None
 
 
-Message = Asks | Did
+Message = StatementRequest | StatementResult
 
 
 class Body:
@@ -82,7 +82,7 @@ class Session(threading.Thread):
         """Start this transaction."""
         self._bodies.put(body)
 
-    def go_on(self) -> None:
+    def permit(self) -> None:
         """Permit the requested statement."""
         self._gate.put(True)
 
@@ -111,11 +111,11 @@ class Session(threading.Thread):
         except _UndoneError:
             pass
         except Exception as error:  # of the program
-            self._send(Did(self._number, ROLLBACK, answer=error))
+            self._send(StatementResult(self._number, ROLLBACK, answer=error))
 
     def do(self, what: str, key: str = "", value: int = 0, reason: Exception | None = None) -> Any:
         """Request the statement, wait, execute it, and report the result. An error ends the transaction."""
-        self._send(Asks(self._number, what))
+        self._send(StatementRequest(self._number, what))
         if not self._gate.get():
             raise _UndoneError
         try:
@@ -124,9 +124,9 @@ class Session(threading.Thread):
             if isinstance(error, AbortedError):
                 with suppress(Exception):
                     self.connection.rollback()
-            self._send(Did(self._number, what, key, value, error))
+            self._send(StatementResult(self._number, what, key, value, error))
             raise _UndoneError from None
-        self._send(Did(self._number, what, key, value, reason or answer))
+        self._send(StatementResult(self._number, what, key, value, reason or answer))
         return answer
 
     def _call(self, what: str, key: str, value: int) -> Any:

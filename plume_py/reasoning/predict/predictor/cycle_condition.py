@@ -80,8 +80,9 @@ class ForcedCycle:
         return {pair: self._reasoned(found) for pair, found in reasons.items()}
 
     def _snapshot_edges(self) -> Relation:
-        """Return the edges for SI: a reader may commit after a writer that it does not see, but what it sees precedes
-        that writer.
+        """Return the edges for SI.
+
+        A reader may commit after a writer that it does not see. The transactions that it sees precede that writer.
         """
         unseen, conflict = self._overwrites(), self._conflicts()
         sees = self._seen_in_two_steps()

@@ -26,7 +26,7 @@ Boundary = Literal["strict", "relaxed"]
 ExternalReads = dict[int, list[tuple[int, int | None]]]
 
 # Unreadable, aborted, thin-air and intermediate reads: prediction cannot start from such a run.
-WRONG_READS = frozenset(BASE)
+INVALID_READS = frozenset(BASE)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Observed:
 def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool = True) -> Observed:
     """Return the model of a run. ``conflicts`` includes keys that two transactions write and no transaction reads."""
     resolved = resolve_reads(history)
-    wrong = [pattern for pattern in resolved.counts if pattern in WRONG_READS]
+    wrong = [pattern for pattern in resolved.counts if pattern in INVALID_READS]
     if wrong:
         raise InputError(
             f"a read of the observed history is wrong in itself ({TAPS[min(wrong)].name})",
@@ -234,7 +234,9 @@ def has_initial_state(history: History) -> bool:
 
 
 def _add_cuts(observed: Observed, external: ExternalReads) -> None:
-    """Add the cuts. Adjacent reads without a relevant operation between them share a cut, as do transactions without a
+    """Add the cuts.
+
+    Reads of a node share a cut if there is no relevant operation between them; so do adjacent transactions without a
     node.
     """
     history = observed.history

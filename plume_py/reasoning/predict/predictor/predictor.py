@@ -5,7 +5,7 @@ condition, a forced cycle, is tried first. With ``exact``, a refutation search f
 the level and looks for a commit order that shows that the run satisfies the target. Such an order becomes a lemma that
 excludes all runs for which it is a valid commit order. If no run remains, nothing can be predicted.
 
-Each run found is simplified and then confirmed by the checker and by the rules of the boundary.
+Each run found is simplified and then rechecked by the checker and by the rules of the boundary.
 """
 
 import time
@@ -24,13 +24,19 @@ from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, trans
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
 from plume_py.levels.table import EVERYTHING, WRITERS
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
 from plume_py.reasoning.predict.predictor.axioms import contradictions
 from plume_py.reasoning.predict.predictor.cycle_condition import ForcedCycle
 from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, Read, observe
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
-from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, changes, decode
-from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError, judge
+from plume_py.reasoning.predict.predictor.prediction import (
+    Prediction,
+    PredictionResult,
+    Run,
+    changes,
+    decode,
+    new_outcome,
+)
+from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError, recheck_prediction
 from plume_py.reasoning.predict.predictor.run_encoding import Runs
 from plume_py.reasoning.predict.predictor.statement_schedule import Schedule, is_scheduled
 
@@ -45,7 +51,7 @@ CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
 MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
 
 # Number of solver calls to make a prediction change fewer reads.
-ATTEMPTS = 30
+MAX_SOLVER_CALLS = 30
 
 
 def predict(
@@ -59,7 +65,7 @@ def predict(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
-    engine: Discipline | None = None,
+    engine: ConcurrencyControl | None = None,
 ) -> PredictionResult:
     """Predict up to ``count`` runs within the boundary that satisfy ``level`` and violate ``target``.
 
@@ -75,11 +81,11 @@ def predict(
 
 
 @dataclass
-class _Simpler:
+class _Simplification:
     """The simplest run so far, and the literals that it had to satisfy."""
 
     best: Run
-    wishes: list[Literal]
+    requirements: list[Literal]
 
 
 class Predictor:
@@ -92,7 +98,7 @@ class Predictor:
         limits: Limits,
         level_map: LevelMap | None,
         assume: str | None,
-        engine: Discipline | None = None,
+        engine: ConcurrencyControl | None = None,
     ) -> None:
         self.outcome, self.limits, self._engine = outcome, limits, engine
         self._level_options = level_map, assume
@@ -100,12 +106,12 @@ class Predictor:
         self._refuter: RunRefuter | None = None
         try:
             with self._timed("generate"):
-                self._state(history)
+                self._build(history)
         except BaseException:  # usually a limit; Python does not free the solver's memory
             self._formula.close()
             raise
 
-    def _state(self, history: History) -> None:
+    def _build(self, history: History) -> None:
         """Build the formula."""
         outcome, engine = self.outcome, self._engine
         conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
@@ -171,13 +177,13 @@ class Predictor:
             if not self._find(()):
                 self.outcome.complete = True
                 return
-            simpler = _Simpler(decode(self.runs), [])
+            simpler = _Simplification(decode(self.runs), [])
             try:
                 self._simplify(simpler)
             except LimitError:  # the unsimplified prediction is valid
-                self.outcome.predictions.append(self._confirmed(simpler.best))
+                self.outcome.predictions.append(self._rechecked(simpler.best))
                 raise
-            self.outcome.predictions.append(self._confirmed(simpler.best))
+            self.outcome.predictions.append(self._rechecked(simpler.best))
             self._forbid(self.outcome.predictions[-1])
 
     def _find(self, assumptions: Sequence[Literal]) -> bool:
@@ -193,25 +199,25 @@ class Predictor:
             self._refuter = RunRefuter(self.runs, self.outcome.target, self.limits)
         return self._find(assumptions)
 
-    def _simplify(self, simpler: "_Simpler") -> None:
+    def _simplify(self, simpler: "_Simplification") -> None:
         """Look for a run that changes fewer reads and ends fewer sessions early, with few attempts."""
         self._change_less(simpler)
         for session, end in enumerate(simpler.best.ends):
             if end != NOBODY:
                 self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
 
-    def _change_less(self, simpler: "_Simpler") -> None:
+    def _change_less(self, simpler: "_Simplification") -> None:
         """Restore observed reads, many at a time, the last ones first, because earlier reads may determine them."""
         needed: set[int] = set()
         changed = self._changed(simpler.best)
         size = len(changed)
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_SOLVER_CALLS):
             todo = [read for read in reversed(changed) if read.number not in needed]
             size = min(size, len(todo))
             if not size:
                 return
-            wish = self._formula.all_of(-self.runs.changes(read) for read in todo[:size])
-            if self._try(simpler, wish):
+            requirement = self._formula.all_of(-self.runs.changes(read) for read in todo[:size])
+            if self._try(simpler, requirement):
                 changed = self._changed(simpler.best)
             elif size == 1:
                 needed.add(todo[0].number)
@@ -222,24 +228,22 @@ class Predictor:
         ops = {change.op for change in changes(self.observed, run)}
         return [read for read in self.observed.reads if read.op in ops]
 
-    def _try(self, simpler: "_Simpler", wish: Literal) -> bool:
-        """Return whether there is a prediction that satisfies ``wish`` and changes no more reads. It becomes the
-        best.
-        """
-        if not self._find([*simpler.wishes, wish]):
+    def _try(self, simpler: "_Simplification", requirement: Literal) -> bool:
+        """Return whether a prediction satisfies ``requirement`` and changes no more reads. It becomes the best."""
+        if not self._find([*simpler.requirements, requirement]):
             return False
         found = decode(self.runs)
         if len(self._changed(found)) > len(self._changed(simpler.best)):
             return False
         simpler.best = found
-        simpler.wishes.append(wish)
+        simpler.requirements.append(requirement)
         return True
 
-    def _confirmed(self, run: Run) -> Prediction:
+    def _rechecked(self, run: Run) -> Prediction:
         """Return the prediction. Raise PredictionDefectError if the checker or the rules of the boundary reject it."""
         with self._timed("check"):
             levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
-            prediction, problems = judge(self.observed, run, self.outcome, levels)
+            prediction, problems = recheck_prediction(self.observed, run, self.outcome, levels)
             engine, history = self._engine, prediction.history
             if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
                 problems.append("no order of its statements does it")
@@ -310,7 +314,7 @@ class RunRefuter:
         self.runs, self.target, self._limits = runs, target, limits
         self._formula = Formula(limits)
         try:
-            self._judge = OrderFinder(runs.observed, target, self._formula)
+            self._order_finder = OrderFinder(runs.observed, target, self._formula)
         except BaseException:
             self.close()
             raise
@@ -319,7 +323,7 @@ class RunRefuter:
         """Return whether a run satisfies the level and violates the target. It is then the formula's last solution."""
         solve = self.runs.formula.solve
         search = RefutationSearch(
-            lambda: self.runs if solve(assumptions) else None, self._judge.orders_for, self._learn
+            lambda: self.runs if solve(assumptions) else None, self._order_finder.orders_for, self._learn
         )
         return search.run(self._limits) is not None
 

@@ -1,4 +1,4 @@
-"""Confirm a predicted run independently of the search: by the checker, and by the rules of the boundary.
+"""Recheck a predicted run independently of the search: by the checker, and by the rules of the boundary.
 
 The rules of docs/predict.md are checked on the observed history, operation by operation. The code shares nothing with
 the formula.
@@ -12,8 +12,7 @@ from plume_py.checking.declared import DECLARED
 from plume_py.history.model import COMMITTED, INITIAL, NOBODY, UNKNOWN, History
 from plume_py.levels import WEAKEST
 from plume_py.reasoning.predict.predictor.observed_run import Observed
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult
-from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, changes, history_of
+from plume_py.reasoning.predict.predictor.prediction import Prediction, PredictionResult, Run, changes, history_of
 
 
 class PredictionDefectError(Exception):
@@ -23,7 +22,7 @@ class PredictionDefectError(Exception):
         super().__init__(f"a prediction is refuted: {problem}")
 
 
-def judge(
+def recheck_prediction(
     observed: Observed, run: Run, outcome: PredictionResult, levels: Mapping[int, str], limits: Limits | None = None
 ) -> tuple[Prediction, list[str]]:
     """Return the prediction and the reasons against it, if any.

@@ -57,9 +57,7 @@ class Runs:
             self._define_late(node)
 
     def beyond(self, session: int, place: int) -> Literal:
-        """Return whether the session continues after cut number ``place``. It always continues before the first cut
-        (-1).
-        """
+        """Return whether the session continues after cut number ``place``; -1 is its start, where it always does."""
         return TRUE if place < 0 else self._past[session][place]
 
     def _require_ladders(self) -> None:

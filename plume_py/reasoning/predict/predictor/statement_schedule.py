@@ -17,7 +17,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, Literal, TotalOrder
 from plume_py.history.model import INITIAL, History
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
 from plume_py.reasoning.predict.confirm.interleaving import Interleavings
 from plume_py.reasoning.predict.confirm.script import rest_of, script
 from plume_py.reasoning.predict.predictor.observed_run import Observed, Read
@@ -31,7 +31,7 @@ MAX_CLAUSES = 20_000_000
 
 
 @dataclass(frozen=True)
-class Moment:
+class SchedulePoint:
     """A point in time: a statement of a node, or its snapshot, by an operation of the history."""
 
     node: int
@@ -41,54 +41,54 @@ class Moment:
 class Schedule:
     """Literals for the transactions committed at each point in time, and the requirements on them."""
 
-    def __init__(self, view: RunView, discipline: Discipline) -> None:
+    def __init__(self, view: RunView, concurrency_control: ConcurrencyControl) -> None:
         """``view``: participating transactions commit all that they wrote."""
-        self._view, self._discipline = view, discipline
+        self._view, self._control = view, concurrency_control
         self._observed: Observed = view.observed
-        self._committed: dict[tuple[int, Moment], Literal] = {}
-        self._moments = [self._moments_of(session) for session in self._observed.sessions]
-        size, moments = self._observed.size, sum(map(len, self._moments))
-        if size * size * moments > MAX_CLAUSES:
+        self._committed: dict[tuple[int, SchedulePoint], Literal] = {}
+        self._points = [self._points_of(session) for session in self._observed.sessions]
+        size, points = self._observed.size, sum(map(len, self._points))
+        if size * size * points > MAX_CLAUSES:
             raise LimitError(f"too large to predict from as a database runs it: {size:,} transactions matter")
         self._order = TotalOrder(view.formula, size)
 
-    def _moments_of(self, session: list[int]) -> list[Moment]:
+    def _points_of(self, session: list[int]) -> list[SchedulePoint]:
         """Return the points in time of a session, in program order."""
         found: set[tuple[int, int]] = set()
         for node in session:
             reads = [self._reading(read) for read in self._observed.reads_of[node]]
             writes = [self._writing(node, key) for key in self._observed.first_writes[node]]
-            snapshot = [self._snapshot(node)] if self._discipline.snapshot else []
-            found |= {(moment.op, node) for moment in (*reads, *writes, *snapshot)}
-        return [Moment(node, op) for op, node in sorted(found)]
+            snapshot = [self._snapshot(node)] if self._control.snapshot else []
+            found |= {(point.op, node) for point in (*reads, *writes, *snapshot)}
+        return [SchedulePoint(node, op) for op, node in sorted(found)]
 
-    def _reading(self, read: Read) -> Moment:
-        return self._snapshot(read.node) if self._discipline.snapshot else Moment(read.node, read.op)
+    def _reading(self, read: Read) -> SchedulePoint:
+        return self._snapshot(read.node) if self._control.snapshot else SchedulePoint(read.node, read.op)
 
-    def _writing(self, node: int, key: int) -> Moment:
-        return Moment(node, self._observed.first_writes[node][key])
+    def _writing(self, node: int, key: int) -> SchedulePoint:
+        return SchedulePoint(node, self._observed.first_writes[node][key])
 
-    def _snapshot(self, node: int) -> Moment:
+    def _snapshot(self, node: int) -> SchedulePoint:
         """Return the snapshot's point in time: the first statement, or the first read.
 
         A transaction without reads takes a late snapshot with its last statement.
         """
         history, t = self._observed.history, self._observed.txns[node]
         start, stop = int(history.txn_start[t]), int(history.txn_start[t + 1])
-        if not self._discipline.late_snapshot:
-            return Moment(node, start)
-        return Moment(node, next((o for o in range(start, stop) if not history.op_kind[o] & 1), stop - 1))
+        if not self._control.late_snapshot:
+            return SchedulePoint(node, start)
+        return SchedulePoint(node, next((o for o in range(start, stop) if not history.op_kind[o] & 1), stop - 1))
 
-    def committed(self, other: int, moment: Moment) -> Literal:
+    def committed(self, other: int, point: SchedulePoint) -> Literal:
         """Return whether ``other`` has committed at this point in time."""
-        node = moment.node
+        node = point.node
         if other == node or self._observed.precedes(node, other):
             return FALSE
         if self._observed.precedes(other, node):
             return TRUE
-        if (other, moment) not in self._committed:
-            self._committed[other, moment] = self._view.formula.variable()
-        return self._committed[other, moment]
+        if (other, point) not in self._committed:
+            self._committed[other, point] = self._view.formula.variable()
+        return self._committed[other, point]
 
     def require(self) -> None:
         """Add the requirements to the formula."""
@@ -96,10 +96,10 @@ class Schedule:
             self._view.formula.require(*clause)
 
     def _clauses(self) -> Iterator[Clause]:
-        for moments in self._moments:
-            for moment in moments:
-                yield from self._is_a_moment(moment)
-            for earlier, later in pairwise(moments):
+        for points in self._points:
+            for point in points:
+                yield from self._respects_commit_order(point)
+            for earlier, later in pairwise(points):
                 for other in range(self._observed.size):
                     yield -self.committed(other, earlier), self.committed(other, later)
         for read in self._observed.reads:
@@ -107,30 +107,28 @@ class Schedule:
                 yield from self._sees(read, writer)
         yield from self._writes_in_turn()
 
-    def _is_a_moment(self, moment: Moment) -> Iterator[Clause]:
-        """Yield clauses: committed transactions precede the node's commit, and they are a prefix of the commit
-        order.
-        """
+    def _respects_commit_order(self, point: SchedulePoint) -> Iterator[Clause]:
+        """Yield clauses: the committed transactions precede the node and are a prefix of the commit order."""
         size, before = self._observed.size, self._order.before
         for a in range(size):
-            has = self.committed(a, moment)
+            has = self.committed(a, point)
             if has == FALSE:
                 continue
-            yield -has, before(a, moment.node)
+            yield -has, before(a, point.node)
             for c in range(size):
-                if c not in (a, moment.node):
-                    yield -has, -before(c, a), self.committed(c, moment)
+                if c not in (a, point.node):
+                    yield -has, -before(c, a), self.committed(c, point)
 
     def _sees(self, read: Read, writer: int) -> Iterator[Clause]:
         """Yield clauses: a read returns the newest committed version."""
-        chosen, moment = self._view.selects(read, writer), self._reading(read)
+        chosen, point = self._view.selects(read, writer), self._reading(read)
         if writer != INITIAL:
-            yield -chosen, self.committed(writer, moment)
+            yield -chosen, self.committed(writer, point)
         for other in self._observed.writers[read.key]:
             if other not in (writer, read.node):
                 older = FALSE if writer == INITIAL else self._order.before(other, writer)
                 written = self._view.writes(other, read.key)
-                yield -chosen, -written, -self.committed(other, moment), older
+                yield -chosen, -written, -self.committed(other, point), older
 
     def _writes_in_turn(self) -> Iterator[Clause]:
         """Yield clauses: a writer waits for the commit of earlier writers of the key, or has it in its snapshot."""
@@ -140,12 +138,14 @@ class Schedule:
                     if a != b:
                         parts = self._view.takes_part(a), self._view.takes_part(b), self._order.before(a, b)
                         yield *(-part for part in parts), self.committed(a, self._writing(b, key))
-                        if self._discipline.first_committer_wins:
+                        if self._control.first_committer_wins:
                             yield *(-part for part in parts), self.committed(a, self._snapshot(b))
 
 
-def is_scheduled(history: History, observed: History, run: Run, discipline: Discipline, limits: Limits) -> bool:
+def is_scheduled(
+    history: History, observed: History, run: Run, concurrency_control: ConcurrencyControl, limits: Limits
+) -> bool:
     """Return whether an order of statements yields the predicted history, computed independently of the formula."""
     made = script(history, rest_of(observed, run), lists=observed.lists is not None)
-    with Interleavings(made, discipline, limits) as orders:
+    with Interleavings(made, concurrency_control, limits) as orders:
         return orders.find() is not None

@@ -2,7 +2,7 @@
 
 Transactions are taken in a commit order of the observed run; each window overlaps the previous one by half. The
 transactions before a window become its initial state. Later transactions are left out, because a prefix of a run is
-also a run. Each predicted run is extended to the whole history up to the window's end and confirmed there.
+also a run. Each predicted run is extended to the whole history up to the window's end and rechecked there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,14 @@ from plume_py.checking.witness import commit_order
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL, NOBODY, STATUS_NAMES, UNKNOWN, History
 from plume_py.levels import NAMES, STRONGEST
-from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.confirm.concurrency_control import ConcurrencyControl
 from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, observe
-from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
-from plume_py.reasoning.predict.predictor.prediction import Run
+from plume_py.reasoning.predict.predictor.prediction import PredictionResult, Run, new_outcome
 from plume_py.reasoning.predict.predictor.predictor import Predictor
-from plume_py.reasoning.predict.predictor.recheck import judge
+from plume_py.reasoning.predict.predictor.recheck import recheck_prediction
 
 # Number of a window's predictions that may fail in the whole run before the next window begins.
-TRIES = 10
+MAX_UNCONFIRMED = 10
 
 
 @dataclass
@@ -84,8 +83,9 @@ class WholeRun:
     def _operations(
         self, t: int, inside: set[int], settled: Mapping[int, int]
     ) -> Iterator[tuple[int, tuple[str, int, int | None]]]:
-        """Yield the window's operations of ``t``. Values are operation numbers. Reads of versions overwritten before
-        the window are left out.
+        """Yield the window's operations of ``t``, with operation numbers as values.
+
+        Reads of versions overwritten before the window are left out.
         """
         own: set[int] = set()
         for o in range(self._start[t], self._start[t + 1]):
@@ -133,7 +133,7 @@ def predict_in_windows(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
-    engine: Discipline | None = None,
+    engine: ConcurrencyControl | None = None,
 ) -> PredictionResult:
     """Predict as ``predict`` does, but only anomalies within ``size`` consecutive transactions.
 
@@ -147,46 +147,46 @@ def predict_in_windows(
         outcome.notes += whole.observed.notes
         outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
         levels = _declared_levels(history, level_map, assume, whole.observed) if outcome.level == DECLARED else {}
-        question = _Question(whole, outcome, levels, limits, engine)
+        search = _WindowSearch(whole, outcome, levels, limits, engine)
         for first, window in whole.windows(size, levels):
-            question.ask(first, window, count)
+            search.add_from(first, window, count)
             if len(outcome.predictions) >= count:
                 return outcome
-        outcome.complete = question.complete
+        outcome.complete = search.complete
         if outcome.ok is None:
             outcome.reason = f"{outcome.unconfirmed} predictions of windows do not prove themselves in the whole run"
     return outcome
 
 
 @dataclass
-class _Question:
+class _WindowSearch:
     """The search in all windows, with its result."""
 
     whole: WholeRun
     outcome: PredictionResult
     levels: Mapping[int, str]
     limits: Limits
-    engine: Discipline | None
+    engine: ConcurrencyControl | None
     complete: bool = True  # no window was left early
 
-    def ask(self, first: int, window: Window, count: int) -> None:
-        """Add the window's predictions that the whole run confirms, up to ``count`` predictions in all."""
+    def add_from(self, first: int, window: Window, count: int) -> None:
+        """Add the window's predictions that are valid in the whole run, up to ``count`` predictions in all."""
         outcome = self.outcome
         mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
         try:
             with Predictor(window.history, mine, self.limits, None, None, self.engine) as predictor:
-                for tries in range(count + TRIES):
+                for tries in range(count + MAX_UNCONFIRMED):
                     predictor.run(tries + 1)
                     if mine.complete or len(outcome.predictions) >= count:
                         return
-                    self._confirm(self.whole.put_back(mine.predictions[-1].run, window, first))
+                    self._add(self.whole.put_back(mine.predictions[-1].run, window, first))
                 self.complete = False
         finally:
             outcome.add_effort(mine)
 
-    def _confirm(self, run: Run) -> None:
+    def _add(self, run: Run) -> None:
         outcome = self.outcome
-        prediction, problems = judge(self.whole.observed, run, outcome, self.levels, self.limits)
+        prediction, problems = recheck_prediction(self.whole.observed, run, outcome, self.levels, self.limits)
         if problems:
             outcome.unconfirmed += 1
         elif all(prediction.changes != other.changes for other in outcome.predictions):  # windows overlap

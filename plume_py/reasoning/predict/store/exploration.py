@@ -59,7 +59,7 @@ def explore(
             limits.check()
             workload = SeededProgram(program, seed if same_plan else number, sessions, transactions)
             store = run(workload, level, _Limited(number, limits), number)
-            _judge(found, store.history(), number, limits)
+            _add_result(found, store.history(), number, limits)
             failed = failures(workload, store)
             found.failed += bool(failed)
             found.failures.update(set(failed))
@@ -82,7 +82,7 @@ class _Limited(RandomLegal):
         return super().choose(request)
 
 
-def _judge(exploration: Exploration, history: History, number: int, limits: Limits) -> None:
+def _add_result(exploration: Exploration, history: History, number: int, limits: Limits) -> None:
     result = check(history, exploration.target, name=f"run {number}", limits=limits)
     if result.ok is None:
         exploration.undecided += 1

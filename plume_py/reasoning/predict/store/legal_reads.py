@@ -188,8 +188,9 @@ class CheckedRules:
 def _ops(
     store: Committed, number: int, reads: list[tuple[Key, int]], writes: Iterable[Key]
 ) -> list[tuple[str, Key, int | None]]:
-    """Return operations for the checker. Keys without a committed writer are left out; a value is its writer's
-    number.
+    """Return operations for the checker; a value is its writer's number.
+
+    Keys without a committed writer are left out.
     """
     seen = [("r", key, None if writer == INITIAL else writer) for key, writer in reads if store.writers_of(key)]
     return [*seen, *(("w", key, number) for key in writes)]

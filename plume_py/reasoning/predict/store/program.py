@@ -26,7 +26,7 @@ _NEEDS = "it needs initial(key) and plan(seed, sessions, transactions)"
 def program(name: str) -> Program:
     """Return a program of PROGRAMS, or user code as ``file.py:Class`` or ``module:Class``."""
     if ":" in name:
-        return own_program(name)
+        return user_program(name)
     if name not in PROGRAMS:
         raise IsocheckError(f"not a program: {name!r:.60}; use {', '.join(PROGRAMS)}, or your own as file.py:Class")
     found: Program = import_module(f"plume_py.reasoning.predict.store.programs.{name}").PROGRAM
@@ -98,7 +98,7 @@ def observed_run(workload: SeededProgram) -> History:
     return store.history()
 
 
-def own_program(where: str) -> Program:
+def user_program(where: str) -> Program:
     """Return the program of user code, constructed without arguments."""
     place, _, name = where.rpartition(":")
     by_file = partial(import_file, kind="program")
@@ -109,7 +109,7 @@ def own_program(where: str) -> Program:
     found = _guarded(where, made)
     if not (callable(getattr(found, "initial", None)) and callable(getattr(found, "plan", None))):
         raise IsocheckError(f"{where} is not a program: {_NEEDS}")
-    return _AssertingProgram(where, found) if isinstance(found, Asserting) else _OwnProgram(where, found)
+    return _AssertingProgram(where, found) if isinstance(found, Asserting) else _UserProgram(where, found)
 
 
 def _guarded(where: str, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -122,7 +122,7 @@ def _guarded(where: str, call: Callable[..., Any], *arguments: Any) -> Any:
         raise IsocheckError(f"{where}: {type(error).__name__}: {error}") from None
 
 
-class _OwnProgram:
+class _UserProgram:
     """A user's program, whose plan and values are verified."""
 
     def __init__(self, where: str, program: Any) -> None:
@@ -149,7 +149,7 @@ class _OwnProgram:
         return PlannedTransaction(step.name, body, step.parameters)
 
 
-class _AssertingProgram(_OwnProgram):
+class _AssertingProgram(_UserProgram):
     """A user's program with assertions about the end of a run."""
 
     def check(self, final: Callable[[str], Any], committed: Any) -> None:

@@ -46,7 +46,7 @@ def planned(observed: History, run: Run) -> dict[str, Planned]:
     return plan
 
 
-class Foreseen:
+class RemainingPrediction:
     """Decides which versions a read may return that the prediction leaves open."""
 
     def __init__(self, plan: dict[str, Planned], level: str) -> None:
@@ -97,14 +97,14 @@ class Validation:
         return bool(self.divergences)
 
 
-class Scripted:
+class PredictedReads:
     """A policy that gives each read its predicted writer if that is legal.
 
     Other reads get the newest legal version that leaves the remaining prediction possible.
     """
 
     def __init__(self, script: dict[str, Planned], level: str) -> None:
-        self._script, self._foreseen = script, Foreseen(script, level)
+        self._script, self._remaining = script, RemainingPrediction(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
         self.refused = False  # whether the level did not allow a predicted read
@@ -124,7 +124,7 @@ class Scripted:
             raise Conflict(f"no version of {request.key} is legal")
         if len(legal) == 1 or self.divergences:
             return legal[0]
-        return next((writer for writer in legal if self._foreseen.leaves_room(request, writer)), legal[0])
+        return next((writer for writer in legal if self._remaining.leaves_room(request, writer)), legal[0])
 
     def _follow(self, request: ReadRequest, key: str, writer: str | None) -> int | None:
         name = request.txn.id
@@ -154,7 +154,7 @@ def replay(
 
     Boundary transactions run to their end. Transactions that aborted in the observed run are left out.
     """
-    policy = Scripted(planned(observed, prediction.run), level)
+    policy = PredictedReads(planned(observed, prediction.run), level)
     store = workload.store(level, policy)
     bodies = {
         step_id(s, i, step): (s + 1, step.body)
@@ -180,7 +180,7 @@ def replay(
     )
 
 
-def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
+def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: PredictedReads) -> None:
     """Record a divergence if the transaction wrote other keys inside the boundary than observed."""
     end = prediction.run.prefix[t]
     ops = range(int(observed.txn_start[t]), end)

@@ -43,7 +43,7 @@ def _step(rng: random.Random) -> PlannedTransaction:
     return PlannedTransaction(name, lambda txn: kind(txn, page, user))
 
 
-def _look(txn: Transaction, page: int) -> int:
+def _read_page(txn: Transaction, page: int) -> int:
     """Read the page, its restrictions, its latest revision, and the revision's text; return the revision."""
     for n in range(PAGES):
         txn.read(f"page-title:{n}")
@@ -57,7 +57,7 @@ def _look(txn: Transaction, page: int) -> int:
     return latest
 
 
-def _user(txn: Transaction, user: int) -> None:
+def _read_user(txn: Transaction, user: int) -> None:
     for n in range(USERS):
         txn.read(f"user-name:{n}")
     for column in ("real-name", "password", "email", "options", "token", "registration", "groups"):
@@ -70,19 +70,19 @@ def get_page_anonymous(txn: Transaction, page: int, user: int) -> None:
     """Read a page."""
     for n in range(50):
         txn.read(f"ipblocks:{n}")
-    _look(txn, page)
+    _read_page(txn, page)
 
 
 def get_page_authenticated(txn: Transaction, page: int, user: int) -> None:
     """Read a page as a user."""
-    _user(txn, user)
-    _look(txn, page)
+    _read_user(txn, user)
+    _read_page(txn, page)
 
 
 def update_page(txn: Transaction, page: int, user: int) -> None:
     """Add a revision, and notify the watchers of the page."""
-    _user(txn, user)
-    latest = _look(txn, page)
+    _read_user(txn, user)
+    latest = _read_page(txn, page)
     for block in range(TEXT_BLOCKS):
         txn.write(f"text-{block}:{page}.{latest + 1}", f"text of {latest + 1}")
     for column in ("comment", "user", "time", "size"):
@@ -101,7 +101,7 @@ def update_page(txn: Transaction, page: int, user: int) -> None:
 
 
 def _watch(txn: Transaction, page: int, user: int, watched: bool) -> None:
-    _user(txn, user)
+    _read_user(txn, user)
     if txn.read(f"watched:{user}.{page}") == watched:
         raise Rollback("nothing to do")
     txn.write(f"watched:{user}.{page}", watched)
