@@ -101,7 +101,7 @@ def scale(quick: bool) -> Iterator[str]:
 def attack(quick: bool) -> Iterator[str]:
     """Tiny workloads whose runs are all tried."""
     from oracle_runs import bad_run
-    from workloads import random_txns, workload_of
+    from random_workloads import random_txns, workload_of
 
     count = 500 if quick else 20_000
     yield f"\n### Attack: {count:,} random workloads of 3 or 4 instances, every run at the given levels\n"
@@ -123,7 +123,7 @@ def attack(quick: bool) -> Iterator[str]:
 def precision(quick: bool) -> Iterator[str]:
     """How often one step down for one instance is refuted by a run."""
     from oracle_runs import bad_run
-    from workloads import random_txns, workload_of
+    from random_workloads import random_txns, workload_of
 
     count = 300 if quick else 3_000
     yield f"\n### Precision: one instance lowered by one step, {count:,} workloads\n"
