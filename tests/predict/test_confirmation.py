@@ -215,7 +215,7 @@ def test_a_refused_begin_is_a_refusal(tmp_path, monkeypatch) -> None:
     def refuse(self, isolation):
         raise AbortedError("too many")
 
-    monkeypatch.setattr(sqlite._Connection, "begin", refuse)
+    monkeypatch.setattr(sqlite._SqliteConnection, "begin", refuse)
     adapter = sqlite.SqliteAdapter(Setup(f"sqlite:///{tmp_path / 'test.db'}"))
     found = confirm(adapter, script(LOST_UPDATE), ConfirmOptions("serializable", "SER", str(tmp_path), 1))
     assert found.verdict == "refused" and found.attempt.played.refusals[0].statement == "BEGIN"
