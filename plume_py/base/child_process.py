@@ -77,7 +77,10 @@ def run_in_child(
 
 
 def _run(work: Callable[[Send], Any], writer: int) -> NoReturn:
-    """Run the work in the child, which leaves Ctrl-C to its parent and dies with it."""
+    """Run the work in the child, then exit.
+
+    The child ignores Ctrl-C, and on Linux the kernel kills it when its parent dies.
+    """
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _die_with_parent()

@@ -357,7 +357,7 @@ def _write_files(
 
 
 def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[str, ...], quiet: bool) -> None:
-    """Draw the counterexamples, and the witnesses and contradictions of levels by their definitions."""
+    """Draw the counterexamples. For levels judged by definition, also draw the witness or the contradiction."""
     if not result.violations and not found:
         return
     from plume_py.reasoning.synth.check_definitions import draw

@@ -73,7 +73,7 @@ READER_GONE = 141
 
 
 class _ReaderGoneError(Exception):
-    """A broken pipe, hidden from click, which would exit with 1: that means a violation here."""
+    """Replaces BrokenPipeError, for which click would exit with 1, the code of a violation."""
 
 
 class _InterruptedError(Exception):

@@ -75,7 +75,7 @@ def unknown_level(spelling: str, usable: Iterable[str] = NAMES) -> str:
 
 
 def level_of(name: str) -> str:
-    """Return the level of a name that contains an order; any other name unchanged."""
+    """Return the name without its order: the level. A name without an order is returned unchanged."""
     found = _BY_SPELLING.get(name.upper())
     return found.level if found is not None else name
 

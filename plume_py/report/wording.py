@@ -26,7 +26,9 @@ CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")
 
 
 def forbidden(violation: Violation) -> str:
-    """Return the level from which on the example is a violation, as a phrase."""
+    """Return a phrase for the weakest level that forbids the example: 'forbidden by snapshot isolation (SI) and every
+    stronger level'.
+    """
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
     stronger = "" if violation.level == STRONGEST else " and every stronger level"

@@ -145,7 +145,7 @@ class HistoryFacts:
     # -- order -----------------------------------------------------------------------------------------------------
 
     def predecessors(self, t: int) -> set[int]:
-        """Return predecessors of t whose transitive closure is SO, WR and real time."""
+        """Return enough predecessors of t: their closure over all transactions is SO, WR and real time."""
         found = {t1 for _, t1 in self.reads[t] if t1 != START} | self.ended_before(t)
         return found | {self.previous[t]} if t in self.previous else found
 

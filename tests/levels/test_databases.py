@@ -73,8 +73,8 @@ def test_collect_promises_what_the_table_says(scheme):
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_allocate_counts_on_what_the_table_says(name):
     catalogue, database = CATALOGUES[name], DATABASES[name]
-    assert catalogue.spellings == {s.safe_as: s.name for s in database.settings if s.safe_as}
-    assert catalogue.levels.items() <= catalogue.spellings.items()
+    assert catalogue.engine_names == {s.safe_as: s.name for s in database.settings if s.safe_as}
+    assert catalogue.levels.items() <= catalogue.engine_names.items()
     assert len(catalogue.adjustments) == sum(bool(s.readers_only) + bool(s.beside_weaker) for s in database.settings)
 
 

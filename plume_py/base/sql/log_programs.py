@@ -550,7 +550,7 @@ def _with_values(stmt: _Logged) -> str:
 
 
 def _without_repetitions(done: Sequence[_Logged]) -> list[_Logged]:
-    """Return the statements with at most two of the repetitions of each block."""
+    """Return the statements, with every block that is repeated more than twice shortened to two repetitions."""
     kept: list[_Logged] = []
     at = 0
     while at < len(done):

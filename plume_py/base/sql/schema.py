@@ -330,7 +330,10 @@ class _TableBuilder:
             self.constraint(part, ())
 
     def constraint(self, node: Any, column: tuple[str, ...]) -> None:
-        """Add PRIMARY KEY, UNIQUE, REFERENCES, CHECK or EXCLUDE; ``_column`` reads NOT NULL."""
+        """Add a key, UNIQUE, foreign key or CHECK to the table.
+
+        EXCLUDE becomes a note. Raise an error for a constraint that is not supported.
+        """
         exp = engine().exp
         line = self.line_of(node)
         if isinstance(node, exp.PrimaryKeyColumnConstraint | exp.PrimaryKey):
@@ -381,7 +384,7 @@ def _column(node: Any, kinds: list[Any], line: int, domains: Mapping[str, str]) 
 
 
 def _harmless() -> tuple[type, ...]:
-    """Return the types of constraints that do not restrict rows."""
+    """Return the types of constraints that need no entry here: they restrict no rows, or ``_column`` reads them."""
     exp = engine().exp
     names = "NotNull Default AutoIncrement GeneratedAsIdentity Comment Collate CharacterSet OnUpdate Encode Compress"
     names += " Invisible"

@@ -69,7 +69,7 @@ class RealTime:
 
     @cached_property
     def moments(self) -> Moments:
-        """The edges that represent the order."""
+        """The auxiliary nodes, and the edges whose closure is the real-time order; with ``per_key``, edges only."""
         return Moments(0, self._edges_by_key()) if self.per_key else self._moments()
 
     def _moments(self) -> Moments:

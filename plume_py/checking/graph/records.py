@@ -72,7 +72,9 @@ class KeyGroups(NamedTuple):
 
 
 class Predecessors(NamedTuple):
-    """The direct predecessors of t: t - 1 in its session, its sources (-1: the initial state), and extra ones."""
+    """Direct predecessors of each transaction t: t - 1 in its session, the writers that it read from (-1: the initial
+    state), and ``extra`` edges, such as real time.
+    """
 
     txn_session: Int32s
     read_start: Int64s

@@ -93,9 +93,9 @@ def _list_items(history: History, t: int) -> list[int]:
 
 
 def written_by_others(history: History, t: int, present: set[int]) -> set[tuple[object, object]]:
-    """Return the (key, value) pairs that ``t`` read from transactions not ``present``.
+    """Return the (key, value) pairs that t read and a transaction outside ``present`` wrote.
 
-    Kept, they would be thin-air reads.
+    A sub-history that kept these reads would have thin-air reads.
     """
     gone: set[tuple[object, object]] = set()
     span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))

@@ -297,7 +297,9 @@ def began_after(m, t, s):
 
 
 def last_ended_writer(m, slot, s, moment):
-    """Return the last committed writer of the slot's key in session s that ended before ``moment``, or -1."""
+    """Return the last committed transaction of session s that wrote the slot's key and ended before ``moment``, or
+    -1.
+    """
     number = m.slot[slot, WRITERS]
     u = last_ended(m, s, moment)
     if number < 0 or u < 0:

@@ -124,9 +124,10 @@ class FurtherViolations:
                 self.remaining = self.remaining.without(gone)
 
     def _next(self, limits: Limits) -> list[Explained]:
-        """Return violations of the next level that the remaining history violates, or an empty list.
+        """Decide the next levels until one is violated; return its violations, or an empty list.
 
-        A level that the remaining history satisfies is dropped, with all weaker ones: reads only become fewer.
+        Drop a level that holds, and all weaker ones: removing reads cannot violate them. Drop undecided levels as
+        well.
         """
         remaining = self.remaining.analysis
         few = ROUNDS_OF_INFERENCE if remaining.history.operations > FEW_OPERATIONS else None

@@ -53,9 +53,9 @@ class DuckdbAdapter(SqlAdapter):
         return _DuckdbConnection(self)
 
     def is_rejection(self, error: Exception) -> bool:
-        """Return whether the error is an interrupt, a violated constraint, or a conflict.
+        """Return whether DuckDB rejected the statement: interrupt, violated constraint, or conflict.
 
-        After a conflict all later statements fail as well.
+        The statements that fail because of an earlier conflict count as well.
         """
         return isinstance(error, duckdb.TransactionException | duckdb.ConstraintException | duckdb.InterruptException)
 

@@ -109,7 +109,7 @@ def radix(buf, at, end):
 
 
 def put_byte(byte, out, pos):
-    """Write one character of a JSON string, escaped if necessary; return the position after it."""
+    """Append one byte to ``out``. A character of several bytes takes several calls."""
     if byte < 32:
         low = byte & 15
         for i, part in enumerate((92, 117, 48, 48, 48 + (byte >> 4), low + (48 if low < 10 else 87))):
@@ -148,7 +148,10 @@ def may_look_like_other_atom(buf, at, stop):
 
 
 def put_string(buf, at, stop, out, pos):
-    """Write the string that begins at ``at``; return (position after it, position in ``out``, newlines, problem)."""
+    """Copy the string at ``at`` as a JSON string, with a mark if it may look like another atom.
+
+    Return (next position in buf, next position in out, newlines, problem).
+    """
     out[pos] = 34
     at, pos, newlines = at + 1, pos + 1, 0
     if may_look_like_other_atom(buf, at, stop):

@@ -123,7 +123,10 @@ class Definition:
 
     @property
     def forbids_two_sources(self) -> bool:
-        """Whether the level excludes reads of one key from two transactions: of two visible writers one is last."""
+        """Whether the level forbids a transaction to read one key from two others.
+
+        Such a level returns the last visible write, of which there is only one.
+        """
         return self.atomic or (self.form == "vis" and self.reads_last_visible)
 
     def in_order(self, order: str, name: str) -> "Definition":

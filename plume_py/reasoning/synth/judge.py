@@ -311,7 +311,9 @@ class Explanation:
         return Reason(f"{both}{follows} {name(t2)} comes before {name(t1)}", (t1, t2, t3), (t2, t1, co.name, False))
 
     def _is_certain(self, premise: Literal) -> bool:
-        """Return whether the premise follows from the history, with the reported sessions and times only."""
+        """Return whether the premise follows from the history and from those session and time edges that the report
+        shows. Return False if a limit is reached.
+        """
         with suppress(LimitError):
             return not self.formula.solve([*self.assumed, -premise], self.limits)
         return False

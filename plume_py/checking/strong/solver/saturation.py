@@ -114,7 +114,9 @@ class ForcedEdges:
 
 
 class Changes(NamedTuple):
-    """Flags for increased clocks: by node (commits), by transaction (visible sets), and by version."""
+    """Changes since the last round: nodes with larger clocks, transactions with larger visible sets, versions with
+    possibly other overwriters.
+    """
 
     commits: Int8s
     visible: Int8s

@@ -43,7 +43,10 @@ class AbstractList:
 
 @dataclass
 class RowLock:
-    """Rows that no other transaction can change from this state on. ``rows`` maps an identity to a condition."""
+    """A lock: from state number ``state`` on, no other transaction can change these rows.
+
+    ``rows(identity)`` is the condition under which a row is locked.
+    """
 
     state: int
     table: ir.Table

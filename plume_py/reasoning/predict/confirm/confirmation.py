@@ -284,7 +284,7 @@ class ProgramTransactions:
 
 
 class _Values:
-    """Integers in the table -> the program's values."""
+    """Number the values that the program writes. The table holds the numbers; 0 means the key's initial value."""
 
     def __init__(self, initial: Callable[[str], Any]) -> None:
         self.initial = initial
