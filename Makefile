@@ -2,6 +2,7 @@
 #
 #   make demo        a small history that breaks causal consistency, and what isocheck says about it
 #   make test        the tests, without the large runs        make test-full   all of them
+#   make test-quick  the files of tests/quick.txt: some of everything in less than 20 seconds, without servers
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
 #   make bench-strong  the strong levels: what is left open, the time of each stage, and how it grows (BENCH="--quick")
 #   make bench-peers   beside AWDIT=… PLUME=… VERISTRONG=… POLYSI=… and OLD=… (another checkout); writes docs/performance.md
@@ -28,7 +29,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-confirm bench-allocate wheel man lint format clean
+.PHONY: demo test test-quick test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-confirm bench-allocate wheel man lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -41,10 +42,14 @@ demo: $(VENV)/.core
 	if [ $$code -eq 1 ]; then echo "Exit code 1: the history breaks TCC, as this demo expects."; \
 	else echo "expected exit code 1, got $$code" >&2; exit 1; fi
 
-# Three on two cores: a fifth of the time goes by while servers start and faults pass.
+# Three processes on two cores: for a fifth of the time tests wait for servers and faults.
 test: $(VENV)/.test
 	$(BYTECODE)
 	$(BIN)/python -m pytest -n 3 -m "not full"
+
+test-quick: $(VENV)/.test
+	$(BYTECODE)
+	$(BIN)/python -m pytest -n 2 -m "not full" @tests/quick.txt
 
 test-full: $(VENV)/.test
 	$(BYTECODE)

@@ -63,7 +63,7 @@ def _unproved(result):
         )
         for txn in result.transactions
     ]
-    return replace(result, transactions=transactions, proves=False, settled={})
+    return replace(result, transactions=transactions, proves=False, joint_answers={})
 
 
 def _headlines(result, options, claim):
