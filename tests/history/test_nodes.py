@@ -43,7 +43,7 @@ def test_native_formats_keep_nodes(tmp_path, made, target):
     source = made(tmp_path / ("in.jsonl" if made is as_lines else "in.json"))
     ended = CliRunner().invoke(cli, ["convert", source, str(tmp_path / target)])
     assert ended.exit_code == 0, ended.output
-    assert "nodes" not in ended.stderr
+    assert "nodes" not in ended.stderr.replace(str(tmp_path), "")
     assert nodes_of(tmp_path / target) == ['n1 "x"', "n2", None, "n3"]
 
 
